@@ -169,7 +169,7 @@ soak: check image ## Kill the server at every step of deployment, scale-up and s
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run SurviveTheDeathOfTheServer ./test/e2e
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run 'TestADatabaseOutlives|TestAClusterGets|TestAClusterOfIPv6Alone|TestADualStack|TestAClusterHasARegistry|TestAGroupFollowsItsLoad|TestAServerThatWasPaused|TestClaimsComeBack|TestDatabasesComeBack|TestApplicationsOfTheCatalog|TestClaimsGetVolumesOfCinder|TestActionsChangeWhatRuns|TestActionsOnNodesKeepWhatRuns|TestGatewaysFollow|TestGatewaysShare|TestNodesAreReplaced|TestNodesMove|TestNothingIsDropped|TestPodsFollowWhatTheyUse|TestSitesServletsAndMetrics|TestTheTutorialWorks|TestThreeMastersComeBack|TestWorkloadsOfEachKind|TestADeletedEnvironment|TestAttachments' ./test/e2e
 	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestApplicationsOfMuranosKind|TestApplicationsThatFail|TestClaimsGetShares|TestGatewaysOfTheirOwn|TestPublicImages' ./test/e2e
-	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestAMachineBesideTheCloudIsANodeWhere|TestCalico|TestPodsAreRoutedByBGP' ./test/e2e
+	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestAMachineBesideTheCloudIsANodeWhere|TestCalico|TestMastersRunPods|TestPodsAreRoutedByBGP' ./test/e2e
 	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestAClusterIsBack|TestAGuestbookRuns|TestARegistryThatIsThereByDefault|TestAUserIsDeleted|TestBackupsAndDrills|TestKeystoneOfTheCatalog|TestMinionsReachRegistries|TestNodesThatFail|TestServicesOfOpenStack' ./test/e2e
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run 'TestAFreshClusterIsUp|TestAnyHistoryOfEdits|TestOrdinaryEdits' ./test/e2e
 	go test -count=1 -timeout 20m -v -run TestEveryFault ./test/clients

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/ssh"
 )
 
 // A Burano server makes, attaches and deletes Cinder's volumes and Manila's shares: it has the credentials for the cloud. The controllers on the masters
@@ -123,4 +125,16 @@ func (c *kubernetesAPI) awaitDetached(ctx context.Context, api *rest.Config, nod
 		return nil
 	}
 	return err
+}
+
+//go:embed scripts/volume-mounts.sh
+var volumeMountsScript string
+
+// MountsVolume asks a node over SSH whether anything on it uses the disk of a volume of Cinder, given by its id.
+func MountsVolume(ctx context.Context, c *Cluster, node, volume string) (bool, error) {
+	out, err := c.script(ctx, node, ssh.Script{Name: "look whether a volume is mounted", Body: volumeMountsScript, Env: map[string]string{"VOLUME": volume}})
+	if err != nil {
+		return false, fmt.Errorf("look whether node %s uses volume %s: %w", node, volume, err)
+	}
+	return strings.TrimSpace(out) != "free", nil
 }

@@ -71,6 +71,8 @@ type Node struct {
 	// Leaving says that another node has taken its place, and that it goes next (Remove): Deploy leaves it alone, and counts on it for
 	// nothing but the ways through it. Of a master, its API server serves until then.
 	Leaving bool `json:",omitempty"`
+	// Pods is true for a master that runs pods, too: it has a kubelet, and a taint that few pods tolerate.
+	Pods bool `json:",omitempty"`
 	// Inherits is the floating address that it gets from the node whose place it takes: its certificates name it already.
 	Inherits netip.Addr `json:",omitzero"`
 	// Elastic is true if it comes and goes with the cluster's load: it is no member of etcd.
@@ -88,6 +90,9 @@ type ServerState struct {
 	Down bool   // it does not run, and will not until somebody starts it: nobody waits for it then
 	Gone bool   // the cloud does not know it any more
 }
+
+// RunsPods is true if a node has a kubelet: a minion, or a master that runs pods, too.
+func (n Node) RunsPods() bool { return n.Role == Minion || n.Role == Master && n.Pods }
 
 // reach is where a person or a program outside connects to.
 func (n Node) reach() netip.Addr {
@@ -319,7 +324,7 @@ func (c Config) driver() (network.Driver, error) {
 func (c Config) registers() bool { return c.Datastore == network.InKubernetes }
 
 // podless says that a node has a Node object and no kubelet.
-func (c Config) podless(node Node) bool { return c.registers() && node.Role != Minion }
+func (c Config) podless(node Node) bool { return c.registers() && !node.RunsPods() }
 
 // master is the one through which the cluster is worked with.
 func (c *servers) master() Node { return c.masters()[0] }

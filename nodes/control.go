@@ -205,7 +205,8 @@ func (d dnsSteps) dns(ctx context.Context, node Node, installed []Node) error {
 			minions++
 		}
 	}
-	return d.applyCommon(ctx, node, config, kube.CoreDNS(d.cluster.config.Addressing, resolvers, minions))
+	pods := slices.ContainsFunc(d.cluster.config.staying(), func(node Node) bool { return node.Role == Master && node.Pods })
+	return d.applyCommon(ctx, node, config, kube.CoreDNS(d.cluster.config.Addressing, resolvers, minions, pods))
 }
 
 // guarded runs something that needs units of a node. It ends early when one of them fails again and again, and an error

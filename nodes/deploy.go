@@ -49,6 +49,7 @@ const (
 	stepRuntime            = "container runtime"
 	stepFormerNode         = "former node"
 	stepSettings           = "labels and taints"
+	stepPodsEnd            = "pods end"
 	stepUncordon           = "uncordon"
 	stepKubelet            = "kubelet"
 	stepNodeReady          = "node ready"
@@ -112,7 +113,9 @@ type deployment struct {
 	// former are members on nodes that leave and can be reached: the store is theirs, too.
 	former []Node
 	dead   []Node // nodes that leave and do not answer
-	away   []Node // locked nodes that do not answer: the user who locked them knows
+	// podsEnd are masters that ran pods, and do so no more.
+	podsEnd []Node
+	away    []Node // locked nodes that do not answer: the user who locked them knows
 
 	mu        sync.Mutex
 	installed map[string]installed
@@ -309,6 +312,9 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 		return nil, err
 	}
 	d.images = images.all()
+	if d.podsEnd, err = (masterKubelets{c.servers}).choose(ctx); err != nil {
+		return nil, err
+	}
 	etcdSteps{d}.chooseLead(ctx)
 	d.lookAtLeaving(ctx)
 	d.lookAtLocked(ctx)

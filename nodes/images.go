@@ -92,7 +92,7 @@ func (c *podImages) HaveImages(ctx context.Context, holder string, images []Cont
 	var minions, has int
 	var group sync.WaitGroup
 	for _, node := range c.config.staying() {
-		if node.Role != Minion {
+		if !node.RunsPods() {
 			continue
 		}
 		minions++

@@ -28,12 +28,12 @@ const (
 	insideAtOnce = 32
 )
 
-// AwaitInside waits until pods on each minion reach the API server and, in a cluster with a DNS, resolve names. The check runs on the minion, and gets the
+// AwaitInside waits until pods on each node that runs pods reach the API server and, in a cluster with a DNS, resolve names. The check runs on the node, and gets the
 // same answers as a pod. The errors, by node, describe the checks that still fail at the end of the patience.
 func (c *gateways) AwaitInside(ctx context.Context) map[string]error {
 	var minions []Node
 	for _, node := range c.config.staying() {
-		if node.Role == Minion && !node.Settings.Locked {
+		if node.RunsPods() && !node.Settings.Locked {
 			minions = append(minions, node)
 		}
 	}

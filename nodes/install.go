@@ -200,15 +200,15 @@ func (d fileSteps) install(ctx context.Context, node Node) error {
 
 // sketch has the facts on which the paths of a node's files depend, beside the cluster.
 type sketch struct {
-	role  Role
-	voter bool
+	role        Role
+	voter, pods bool
 }
 
 // paths are the paths of all possible files of a node.
 func (d fileSteps) paths(node Node, pairs map[string]pki.Pair) ([]string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	kind := sketch{role: node.Role, voter: slices.Contains(d.design.voters, node.Name)}
+	kind := sketch{role: node.Role, voter: slices.Contains(d.design.voters, node.Name), pods: node.RunsPods()}
 	if paths, known := d.sketched[kind]; known {
 		return paths, nil
 	}

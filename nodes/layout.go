@@ -94,6 +94,15 @@ func (d design) kube() kube.Cluster {
 		Proxy: d.cluster.Proxy, Proxied: d.proxied, Podless: d.cluster.registers(), NodeNetwork: d.cluster.NodeNetwork, NodeNetwork6: d.cluster.NodeNetwork6}
 }
 
+// kubeletOf is the cluster for the kubelet of a node. A master keeps memory for its control plane, uses containerd, and reaches registries without the other masters.
+func (d design) kubeletOf(node Node) kube.Cluster {
+	c := d.kube()
+	if node.Role == Master {
+		c.Runtime, c.Proxy, c.Host.Controls = kube.Containerd, c.Proxy.OfMaster(), true
+	}
+	return c
+}
+
 func etcdNode(node Node) etcd.Node { return etcd.Node{Name: node.Name, Address: node.Address} }
 
 func kubeNode(node Node) kube.Node {
@@ -111,7 +120,7 @@ func (d design) networkNode(node Node, mtu int) network.Node {
 			bits = network.Bits()
 		}
 	}
-	made := network.Node{Name: node.Name, Address: node.Address, Bits: bits, MTU: mtu, Kubelet: node.Role == Minion, Master: node.Role == Master}
+	made := network.Node{Name: node.Name, Address: node.Address, Bits: bits, MTU: mtu, Kubelet: node.RunsPods(), Master: node.Role == Master}
 	if node.Six.IsValid() {
 		made.Six = netip.PrefixFrom(node.Six, d.cluster.NodeNetwork6.Bits())
 	}
@@ -160,10 +169,11 @@ func (d design) orders(node Node) map[string]pki.Order {
 			add(d.kube().WayOrders())
 		}
 		orders[publisherPair] = pki.Order{Authority: d.authorities.Etcd, Request: etcd.ClientRequest(etcd.Publisher)}
-	case Minion:
-		add(d.kube().MinionOrders(kubeNode(node)))
 	case Gateway:
 		orders[gatewayPair] = pki.Order{Authority: d.authorities.Etcd, Request: etcd.ClientRequest(etcd.Gateway)}
+	}
+	if node.RunsPods() {
+		add(d.kubeletOf(node).MinionOrders(kubeNode(node)))
 	}
 	add(d.storageOrders(node))
 	return orders
@@ -229,6 +239,21 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 			}
 		}
 	case Minion:
+		l.add(cluster.MinionForwarder(d.apis(), pairs))
+	case Gateway:
+		l.add(systemd.Unit{Name: "haproxy", Packaged: true})
+		if !d.cluster.Alone() {
+			l.add(d.apiForwarder(node))
+		}
+		if d.binary != "" {
+			l.add(d.gateway(node, pairs))
+			if d.cluster.Virtual.Address.IsValid() && d.shares {
+				l.add(d.virtualAddress(node))
+			}
+		}
+	}
+	if node.RunsPods() {
+		cluster = d.kubeletOf(node)
 		kubelet, err := cluster.Kubelet(kubeNode(node), pairs)
 		if err != nil {
 			return layout{}, err
@@ -242,18 +267,6 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		}
 		l.add(runtime...)
 		l.add(kubelet...)
-		l.add(cluster.MinionForwarder(d.apis(), pairs))
-	case Gateway:
-		l.add(systemd.Unit{Name: "haproxy", Packaged: true})
-		if !d.cluster.Alone() {
-			l.add(d.apiForwarder(node))
-		}
-		if d.binary != "" {
-			l.add(d.gateway(node, pairs))
-			if d.cluster.Virtual.Address.IsValid() && d.shares {
-				l.add(d.virtualAddress(node))
-			}
-		}
 	}
 	if err := d.storageUnits(l, node, pairs); err != nil {
 		return layout{}, err
@@ -279,7 +292,7 @@ func (d design) hosts(of Node) string {
 		}
 		lines = append(lines, line)
 	}
-	if line := d.kube().RegistryHost(); line != "" && of.Role == Minion {
+	if line := d.kube().RegistryHost(); line != "" && of.RunsPods() {
 		lines = append(lines, line)
 	}
 	if of.Role != Master {

@@ -807,7 +807,7 @@ func TestWhatOtherRangesDomainAndMTUChangeIsAsReviewed(t *testing.T) {
 		require.NotContains(t, fmt.Sprint(request), "cluster.local")
 		require.NotContains(t, fmt.Sprint(request), "10.96.0.1")
 	}
-	dns := string(kube.CoreDNS(elsewhere(t, design{cluster: Config{Network: Calico}}).cluster.Addressing, nil, 1))
+	dns := string(kube.CoreDNS(elsewhere(t, design{cluster: Config{Network: Calico}}).cluster.Addressing, nil, 1, false))
 	require.Contains(t, dns, "kubernetes k8s.example.org in-addr.arpa")
 	require.Contains(t, dns, "clusterIP: 172.21.4.10\n")
 	require.NotRegexp(t, "DOMAIN|ADDRESS|10.96|cluster.local", dns)

@@ -22,8 +22,8 @@ import (
 type minionSteps struct{ *deployment }
 
 func (d minionSteps) steps() []step {
-	lead, minions, registers := d.leads(), d.with(Minion), d.cluster.config.registers()
-	set := only(minions, func(node Node) bool { return d.again || !node.Settings.IsZero() })
+	lead, minions, registers := d.leads(), only(d.present(), Node.RunsPods), d.cluster.config.registers()
+	set := only(minions, func(node Node) bool { return d.again || !node.settings().IsZero() })
 	began := needs(here(stepForwarder), ifPlanned(here(stepFormerNode)), at(lead, stepAPIReady))
 	return []step{
 		{name: stepFormerNode, on: minions, skipIf: !d.again, after: needs(here(stepForwarder), at(lead, stepAPIReady)), run: d.formerNode},
@@ -31,9 +31,9 @@ func (d minionSteps) steps() []step {
 		{name: stepContainerImages, on: minions, skipIf: len(d.images) == 0, after: here(stepRuntime), run: d.podImages},
 		{name: stepSettings, on: minions, skipIf: !registers, after: began, run: networkSteps(d).register},
 		{name: stepSettings, on: set, skipIf: registers, after: began, run: d.applySettings},
-		{name: stepKubelet, on: minions, after: needs(here(stepForwarder, stepRuntime, stepAPIForwarder), at(lead, stepAccess), ifPlanned(here(stepFormerNode, stepContainerImages, stepSettings))),
+		{name: stepKubelet, on: minions, after: needs(here(stepForwarder, stepRuntime), at(lead, stepAccess), ifPlanned(here(stepAPIForwarder, stepAPIServes, stepFormerNode, stepContainerImages, stepSettings))),
 			soft: []soft{{name: stepAdmit, nodes: d.with(Gateway), limit: joinGrace}}, // pods are asked as soon as they run
-			run:  d.units(false, "kubelet", "kube-proxy")},
+			run:  d.kubelet},
 		{name: stepNodeReady, on: minions, after: here(stepKubelet, stepNetwork), run: d.nodeReady},
 	}
 }
@@ -99,7 +99,17 @@ func (d minionSteps) applySettings(ctx context.Context, node Node) error {
 	if err != nil {
 		return err
 	}
-	return kube.ApplySettings(ctx, config, node.Name, node.Settings)
+	return kube.ApplySettings(ctx, config, node.Name, node.settings())
+}
+
+// kubelet starts a node's kubelet and kube-proxy. A master that had a Node object without a kubelet renews its lease by the kubelet from now on.
+func (d minionSteps) kubelet(ctx context.Context, node Node) error {
+	if node.Role == Master && d.cluster.config.registers() {
+		if _, err := d.script(ctx, node, "end "+kube.LeaseUnit, endUnitScript, map[string]string{"UNIT": kube.LeaseUnit}); err != nil {
+			return err
+		}
+	}
+	return d.start(ctx, node, false, "kubelet", "kube-proxy")
 }
 
 // nodeReady watches the node's object until it takes pods.
@@ -153,7 +163,7 @@ const (
 	registrationPatience = time.Minute
 )
 
-// registerAgain has a minion be registered whose Node object is gone, as after `kubectl delete node`: a kubelet registers its node when it starts, and not
+// registerAgain has a node be registered whose Node object is gone, as after `kubectl delete node`: a kubelet registers its node when it starts, and not
 // again, however long it is waited for. One that has just started may be about to, so it gets some time. Calico's controllers forget such a node, too, so
 // its daemons there start anew.
 func (d minionSteps) registerAgain(ctx context.Context, node Node, config *rest.Config) error {

@@ -20,15 +20,16 @@ func (d networkSteps) steps() []step {
 		store = at(lead, stepAccess, stepNetworkDefinitions)
 		own = needs(store, ifPlanned(here(stepRegister, stepSettings, stepAPIServes, stepAPIForwarder)))
 	}
+	podless := only(d.with(Master, Gateway), d.cluster.config.podless)
 	daemons := d.units(true, units.Daemons...)
 	_, configures := d.design.driver.Configure()
 	return []step{
 		{name: stepNetworkDefinitions, on: lead, skipIf: !registers, after: here(stepAPIServes), run: d.networkDefinitions},
-		{name: stepRegister, on: d.with(Master, Gateway), skipIf: !registers, after: needs(here(stepFiles), at(lead, stepAPIReady)), run: d.register},
-		{name: stepLease, on: d.with(Master, Gateway), skipIf: !registers, after: needs(here(stepRegister), ifPlanned(here(stepAPIServes, stepAPIForwarder))), run: d.units(false, kube.LeaseUnit)},
+		{name: stepRegister, on: podless, after: needs(here(stepFiles), at(lead, stepAPIReady), ifPlanned(here(stepPodsEnd))), run: d.register},
+		{name: stepLease, on: podless, after: needs(here(stepRegister), ifPlanned(here(stepAPIServes, stepAPIForwarder))), run: d.units(false, kube.LeaseUnit)},
 		{name: stepForgetDead, on: lead, skipIf: len(d.dead) == 0, after: here(stepForwarder, stepAPIReady), run: d.forgetDead},
 		// No step waits for the masters' routes to pods: they come when the busiest seconds are over.
-		{name: stepNetwork, on: masters, after: needs(here(stepForwarder), at(lead, stepAPIReady), ifPlanned(here(stepForgetDead)), own), run: daemons},
+		{name: stepNetwork, on: masters, after: needs(here(stepForwarder), at(lead, stepAPIReady), ifPlanned(here(stepForgetDead, stepPodsEnd)), own), run: daemons},
 		{name: stepNetwork, on: d.with(Minion, Gateway), after: needs(here(stepForwarder), ifPlanned(here(stepFormerNode)), own), run: daemons},
 		{name: stepNetworkControllers, on: serving(d.deployment, Master), skipIf: len(units.Controllers) == 0,
 			after: needs(here(stepForwarder, stepAPIServes), at(lead, stepAPIServes, stepAccess), at(d.formerControllers(), stepFormerControllers), store), run: d.units(false, units.Controllers...)},
@@ -69,7 +70,7 @@ func (d networkSteps) register(ctx context.Context, node Node) error {
 	if d.cluster.config.podless(node) {
 		return kube.RegisterPodless(ctx, config, kubeNode(node), string(node.Role))
 	}
-	return kube.Register(ctx, config, node.Name, node.Settings)
+	return kube.Register(ctx, config, node.Name, node.settings())
 }
 
 // forgetDead has the network forget nodes that leave and are gone: a new one may have the address of one of them.

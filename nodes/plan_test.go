@@ -49,12 +49,16 @@ func TestThePlanOfEachKindOfClusterIsAsReviewed(t *testing.T) {
 		"locked-gateway": {nodes: nodesOf(1, 1, 2), config: func(c *Config) {
 			c.Virtual.Address, c.Nodes[2].Settings.Locked = netip.MustParseAddr("10.0.0.200"), true
 		}, state: again},
-		"locked-master":      {nodes: nodesOf(3, 1, 1), config: func(c *Config) { c.Nodes[1].Settings.Locked = true }, state: again},
-		"dead":               {nodes: nodesOf(1, 2, 1), config: func(c *Config) { c.Nodes[2].Leaving = true }, state: func(d *deployment) { again(d); d.dead = d.cluster.config.Nodes[2:3] }},
-		"master-replaced":    {nodes: nodesOf(2, 1, 1), config: func(c *Config) { c.Nodes[1].Leaving = true }, state: func(d *deployment) { again(d); d.design.former = d.cluster.config.Nodes[1:2] }},
-		"master-elected":     {nodes: nodesOf(4, 1, 1), config: func(c *Config) { c.Nodes[3].Leaving = true }, state: func(d *deployment) { again(d); d.design.former = d.cluster.config.Nodes[3:4] }},
-		"other-lead":         {nodes: nodesOf(3, 1, 1), state: func(d *deployment) { again(d); d.lead = d.cluster.config.Nodes[1] }},
-		"gateway-leaves":     {nodes: nodesOf(1, 1, 3), config: func(c *Config) { c.Virtual.Address, c.Nodes[4].Leaving = netip.MustParseAddr("10.0.0.200"), true }, state: again},
+		"locked-master":    {nodes: nodesOf(3, 1, 1), config: func(c *Config) { c.Nodes[1].Settings.Locked = true }, state: again},
+		"dead":             {nodes: nodesOf(1, 2, 1), config: func(c *Config) { c.Nodes[2].Leaving = true }, state: func(d *deployment) { again(d); d.dead = d.cluster.config.Nodes[2:3] }},
+		"master-replaced":  {nodes: nodesOf(2, 1, 1), config: func(c *Config) { c.Nodes[1].Leaving = true }, state: func(d *deployment) { again(d); d.design.former = d.cluster.config.Nodes[1:2] }},
+		"master-elected":   {nodes: nodesOf(4, 1, 1), config: func(c *Config) { c.Nodes[3].Leaving = true }, state: func(d *deployment) { again(d); d.design.former = d.cluster.config.Nodes[3:4] }},
+		"other-lead":       {nodes: nodesOf(3, 1, 1), state: func(d *deployment) { again(d); d.lead = d.cluster.config.Nodes[1] }},
+		"gateway-leaves":   {nodes: nodesOf(1, 1, 3), config: func(c *Config) { c.Virtual.Address, c.Nodes[4].Leaving = netip.MustParseAddr("10.0.0.200"), true }, state: again},
+		"masters-run-pods": {nodes: podMasters(3, 1, 1), config: func(c *Config) { c.StorageClasses = local }},
+		"masters-end-pods": {nodes: nodesOf(3, 1, 1), state: func(d *deployment) { again(d); d.podsEnd = d.cluster.config.Nodes[:3] }},
+		"registered-masters-end-pods": {nodes: nodesOf(1, 1, 1), config: func(c *Config) { c.Datastore = network.InKubernetes },
+			state: func(d *deployment) { again(d); d.podsEnd = d.cluster.config.Nodes[:1] }},
 		"registry-has-ended": {nodes: nodesOf(1, 1, 1), state: func(d *deployment) { again(d); d.registry = &registryRecord{Ended: true} }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -88,7 +88,7 @@ func (d registrySteps) forgetLogins(ctx context.Context) error {
 	c := d.cluster
 	p := &plan.Plan{}
 	for _, node := range c.config.staying() {
-		if node.Role == Minion {
+		if node.RunsPods() {
 			c.addStep(p, plan.Step{Name: stepForgetLogins}, node, c.config.StepPatience, func(ctx context.Context, _ plan.Progress) error {
 				_, err := c.script(ctx, node.Name, ssh.Script{Name: "restart the kubelet", Body: restartKubeletScript})
 				return err

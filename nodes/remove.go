@@ -67,6 +67,9 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 	if c.config.Alone() {
 		return removal{c}.removeAlone(ctx, leaving)
 	}
+	if err := (masterKubelets{c.servers}).mark(ctx, leaving); err != nil {
+		return err
+	}
 	if !slices.ContainsFunc(c.config.masters(), func(node Node) bool { return !slices.Contains(names, node.Name) }) {
 		return fmt.Errorf("%s cannot be removed: cluster %s would have no master", strings.Join(names, ", "), c.config.Name)
 	}
@@ -138,6 +141,11 @@ func (c *Cluster) Vacate(ctx context.Context, name string) error {
 	if err := c.storedElsewhere(ctx, node); err != nil {
 		return fmt.Errorf("vacate %s: %w", name, err)
 	}
+	if node.RunsPods() {
+		if err := c.Empty(ctx, name, false); err != nil {
+			return fmt.Errorf("vacate %s: %w", name, err)
+		}
+	}
 	c.stopPolitely(ctx, node, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "burano-publish", "etcd")
 	return nil
 }
@@ -192,7 +200,7 @@ func (c removal) stay(ctx context.Context, api *rest.Config, list []Node, err er
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellLimit)
 	defer cancel()
 	for _, node := range list {
-		if node.Role == Minion {
+		if node.RunsPods() {
 			err = errors.Join(err, kube.Uncordon(undo, api, node.Name))
 		}
 	}
@@ -218,26 +226,16 @@ func (c removal) evacuate(ctx context.Context, api *rest.Config, leaving []Node)
 	p := &plan.Plan{}
 	var cordoned []string
 	for _, node := range leaving {
-		if node.Role == Minion {
+		if node.RunsPods() {
 			cordoned = append(cordoned, c.addStep(p, plan.Step{Name: stepCordon}, node, farewellLimit,
 				func(ctx context.Context, _ plan.Progress) error { return kube.Cordon(ctx, api, node.Name) }))
 		}
 	}
 	var drained []string
 	for _, node := range leaving {
-		if node.Role == Minion {
-			drained = append(drained, c.addStep(p, plan.Step{Name: stepDrain, After: cordoned}, node, c.config.DrainPatience, func(ctx context.Context, _ plan.Progress) error {
-				began := time.Now()
-				err := kube.Drain(ctx, api, node.Name, c.config.Server(ctx, node.Name).Down)
-				if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
-					return &PodsStay{err}
-				}
-				if err != nil {
-					return err
-				}
-				c.config.Report(ctx, node.Name, fmt.Sprintf("its pods have moved to other nodes (%s)", time.Since(began).Round(100*time.Millisecond)))
-				return nil
-			}))
+		if node.RunsPods() {
+			drained = append(drained, c.addStep(p, plan.Step{Name: stepDrain, After: cordoned}, node, c.config.DrainPatience,
+				func(ctx context.Context, _ plan.Progress) error { return c.drain(ctx, api, node) }))
 			if volumes {
 				drained = append(drained, c.addStep(p, plan.Step{Name: stepDetach, After: drained[len(drained)-1:]}, node, detachPatience+farewellLimit,
 					func(ctx context.Context, _ plan.Progress) error { return c.awaitDetached(ctx, api, node) }))
@@ -255,6 +253,20 @@ func (c removal) evacuate(ctx context.Context, api *rest.Config, leaving []Node)
 	}
 	_, err = c.run(ctx, p)
 	return err
+}
+
+// drain moves the pods of a node to others.
+func (c removal) drain(ctx context.Context, api *rest.Config, node Node) error {
+	began := time.Now()
+	err := kube.Drain(ctx, api, node.Name, c.config.Server(ctx, node.Name).Down)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
+		return &PodsStay{err}
+	}
+	if err != nil {
+		return err
+	}
+	c.config.Report(ctx, node.Name, fmt.Sprintf("its pods have moved to other nodes (%s)", time.Since(began).Round(100*time.Millisecond)))
+	return nil
 }
 
 // etcdLeave removes the members of nodes that must not vote any more, one after the other: members of leaving nodes, and one that stays when the number
@@ -304,7 +316,7 @@ func (c *servers) stopPolitely(ctx context.Context, node Node, units ...string) 
 // the node again. If another server gets the node's name, it may begin with the host key of its user-data.
 func (c removal) forget(ctx context.Context, api *rest.Config, node Node) error {
 	units := slices.Clone(c.driver.Units().Daemons)
-	if node.Role == Minion {
+	if node.RunsPods() {
 		units = append([]string{"kubelet", "kube-proxy"}, units...)
 	} else if c.config.registers() {
 		units = append(units, kube.LeaseUnit)
@@ -314,7 +326,7 @@ func (c removal) forget(ctx context.Context, api *rest.Config, node Node) error 
 	} else {
 		c.stopPolitely(ctx, node, units...)
 	}
-	if node.Role == Minion || c.config.registers() {
+	if node.RunsPods() || c.config.registers() {
 		if err := kube.Delete(ctx, api, kube.NodeRef(node.Name)); err != nil {
 			return err
 		}

@@ -208,11 +208,15 @@ func (d restoreSteps) forgetOthers(ctx context.Context) error {
 	}
 	access := network.Access{Endpoint: etcd.LocalEndpoint, AuthorityFile: etcd.AuthorityFile}
 	for _, one := range registered {
-		if _, err := c.node(one.Name); err == nil {
+		known, err := c.node(one.Name)
+		if err == nil && (known.RunsPods() || c.config.podless(known)) {
 			continue
 		}
 		if err := kube.Delete(ctx, api, kube.NodeRef(one.Name)); err != nil {
 			return err
+		}
+		if known.Name != "" { // a master that ran pods then
+			continue
 		}
 		former := network.Node{Name: one.Name}
 		for _, address := range one.Status.Addresses {

@@ -275,7 +275,7 @@ func (c rotation) renewTokens(p *plan.Plan, known *pki.Cluster) error {
 		return err
 	})}
 	for _, node := range c.config.Nodes {
-		if node.Role != Minion {
+		if !node.RunsPods() {
 			continue
 		}
 		renewed = append(renewed, c.addStep(p, plan.Step{Name: stepRenewTokens}, node, c.config.StepPatience, func(ctx context.Context, _ plan.Progress) error {

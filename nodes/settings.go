@@ -72,7 +72,7 @@ func (c *Cluster) ApplySettings(ctx context.Context, name string, opened bool) e
 				return err
 			}
 		}
-		return kube.ApplySettings(ctx, config, node.Name, node.Settings)
+		return kube.ApplySettings(ctx, config, node.Name, node.settings())
 	})
 }
 
@@ -175,7 +175,10 @@ func (d design) servingUnits(node Node, of layout) []string {
 	if node.Role == Gateway {
 		return []string{virtualUnit, "burano-gateway", "haproxy"}
 	}
-	stay := append([]string{"etcd", etcd.ForwarderUnit, kube.LeaseUnit}, d.driver.Units().Daemons...)
+	stay := slices.Concat([]string{"etcd", etcd.ForwarderUnit, kube.LeaseUnit}, d.driver.Units().Daemons, of.runtime)
+	if node.RunsPods() { // its taint ends them, as on a locked minion
+		stay = append(stay, "kubelet", "kube-proxy", kube.StorageNodeUnit)
+	}
 	var ends []string
 	for name := range of.units {
 		if !slices.Contains(stay, name) && name != "kube-apiserver" {

@@ -298,12 +298,12 @@ func (a *asking) kubelets(ctx context.Context, authorities *pki.Cluster) ([]core
 	return list.Items, nil
 }
 
-// ready notes which nodes take pods. Only minions have a kubelet; of others the node itself tells Kubernetes that it lives, where it has an object there.
+// ready notes which nodes take pods. Minions, and masters that run pods, have a kubelet; of others the node itself tells Kubernetes that it lives, where it has an object there.
 func (a *asking) ready(kubelets []corev1.Node) {
 	for i := range a.status.Nodes {
 		node := &a.status.Nodes[i]
 		podless := a.cluster.config.podless(node.Node)
-		if node.Role != Minion && !podless {
+		if !node.RunsPods() && !podless {
 			continue
 		}
 		ready, why := false, "its kubelet has not registered it"

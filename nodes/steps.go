@@ -26,6 +26,7 @@ func (d *deployment) plan() *plan.Plan {
 		storageSteps{d},  // volumes of pods
 		registrySteps{d}, // a registry of the cluster's own
 		minionSteps{d},   // nodes for pods
+		podsEndSteps{d},  // masters that run no pods any more
 		gatewaySteps{d},  // Services become listeners of gateways
 		addressSteps{d},  // the address that gateways share
 		idleSteps{d},     // a locked gateway or master serves nothing

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -72,7 +73,7 @@ func (c Config) newerStorage() bool {
 type storageSteps struct{ *deployment }
 
 func (d storageSteps) steps() []step {
-	none, minions := len(d.design.storage) == 0, d.with(Minion)
+	none, minions := len(d.design.storage) == 0, only(d.present(), Node.RunsPods)
 	return []step{
 		{name: stepStorageNode, on: minions, skipIf: none, after: here(stepFiles), run: d.storageNode},
 		{name: stepStorage, on: d.leads(), skipIf: none, after: here(stepAPIReady, stepAccess),
@@ -108,14 +109,14 @@ func (d storageSteps) chooseStorage(ctx context.Context) error {
 
 // storageOrders are the certificates that a node needs for volumes.
 func (d design) storageOrders(node Node) map[string]pki.Order {
-	switch {
-	case len(d.storage) == 0:
-	case node.Role == Master:
-		return d.kube().StorageOrders()
-	case node.Role == Minion:
-		return d.kube().StorageNodeOrders(kubeNode(node))
+	orders := map[string]pki.Order{}
+	if len(d.storage) > 0 && node.Role == Master {
+		maps.Copy(orders, d.kube().StorageOrders())
 	}
-	return nil
+	if len(d.storage) > 0 && node.RunsPods() {
+		maps.Copy(orders, d.kube().StorageNodeOrders(kubeNode(node)))
+	}
+	return orders
 }
 
 // serving are the back-ends that a node serves, as far as its image can. Cinder attaches nothing to a machine that is none of the cloud's.
@@ -128,14 +129,13 @@ func (d design) serving(node Node) []kube.Storage {
 	})
 }
 
-// storageUnits adds the unit of a node whose image can serve volumes.
+// storageUnits adds the units of a node whose image can serve volumes.
 func (d design) storageUnits(l layout, node Node, pairs map[string]pki.Pair) error {
 	backends := d.serving(node)
 	if len(backends) == 0 {
 		return nil
 	}
-	switch node.Role {
-	case Master:
+	if node.Role == Master {
 		name := ""
 		if d.elect {
 			name = node.Name
@@ -145,7 +145,8 @@ func (d design) storageUnits(l layout, node Node, pairs map[string]pki.Pair) err
 			return err
 		}
 		l.add(unit)
-	case Minion:
+	}
+	if node.RunsPods() {
 		zone := ""
 		if d.zoned {
 			zone = zoneLabel(node)
@@ -288,16 +289,20 @@ func (d storageSteps) storageClasses(ctx context.Context, lead Node, config *res
 func (d storageSteps) endStorage(ctx context.Context, config *rest.Config, left []kube.Storage) error {
 	if len(left) == 0 {
 		for _, node := range d.present() {
-			unit := map[Role]string{Master: kube.StorageUnit, Minion: kube.StorageNodeUnit}[node.Role]
-			if unit == "" || len(d.served(node)) == 0 {
+			if len(d.served(node)) == 0 {
 				continue
 			}
-			out, err := d.script(ctx, node, "end "+unit, endUnitScript, map[string]string{"UNIT": unit})
-			if err != nil {
-				return err
-			}
-			if strings.TrimSpace(out) == "ended" {
-				d.report(ctx, node, unit+" ended")
+			for unit, runs := range map[string]bool{kube.StorageUnit: node.Role == Master, kube.StorageNodeUnit: node.RunsPods()} {
+				if !runs {
+					continue
+				}
+				out, err := d.script(ctx, node, "end "+unit, endUnitScript, map[string]string{"UNIT": unit})
+				if err != nil {
+					return err
+				}
+				if strings.TrimSpace(out) == "ended" {
+					d.report(ctx, node, unit+" ended")
+				}
 			}
 		}
 	}
@@ -383,7 +388,7 @@ func (c *kubernetesAPI) VolumesLost(ctx context.Context, names ...string) ([]kub
 	var there []string
 	for _, name := range names {
 		node, err := c.node(name)
-		if err == nil && node.Role == Minion && !c.config.Server(ctx, name).Gone {
+		if err == nil && node.RunsPods() && !c.config.Server(ctx, name).Gone {
 			there = append(there, name)
 		}
 	}

@@ -184,6 +184,21 @@ func drainOnce(ctx context.Context, client kubernetes.Interface, node string, of
 	return left, nil
 }
 
+// EndedByLock are the pods of a node that the taint of a locked node ends.
+func EndedByLock(ctx context.Context, config *rest.Config, node string) (names []string, err error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
+	}
+	pods, err := intolerant(ctx, client, node, corev1.Taint{Key: LockedTaint, Effect: corev1.TaintEffectNoExecute})
+	for _, pod := range pods {
+		if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {
+			names = append(names, pod.Namespace+"/"+pod.Name)
+		}
+	}
+	return names, err
+}
+
 // stays is true if a pod belongs to its node: pods of DaemonSets would come back, and pods of the kubelet's own files cannot go.
 func stays(pod corev1.Pod) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {

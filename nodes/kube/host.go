@@ -14,13 +14,19 @@ type Host struct {
 	Machine bool
 	// MemoryGiB is a machine's memory, rounded up, so that another kernel does not change the node's settings.
 	MemoryGiB int
+	// Controls is true if a control plane runs beside the pods.
+	Controls bool
 }
 
 // reserved is the memory that pods do not get on a machine, in MiB: a fixed part, and a sixteenth of the memory over 1 GiB, in all at most 4 GiB. A
-// minion's kubelet, containerd, network and etcd were measured at 230 MiB.
+// minion's kubelet, containerd, network and etcd were measured at 230 MiB. A control plane has a quarter of the memory beside that, at most 1.5 GiB.
 func (h Host) reserved() (kube, system int) {
 	all := min(256+max(0, h.MemoryGiB-1)*1024/16, 4096)
-	return all * 6 / 10, all - all*6/10
+	kube, system = all*6/10, all-all*6/10
+	if h.Controls {
+		system += min(h.MemoryGiB*1024/4, 1536)
+	}
+	return kube, system
 }
 
 // LeastDisk is how many percent of the disk must be free: below it the kubelet has pods leave. A container's disk is its host's, where others

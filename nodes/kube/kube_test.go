@@ -41,12 +41,14 @@ func TestAnyClusterNameBecomesADNSName(t *testing.T) {
 }
 
 func TestCoreDNSForwardsOnlyWhereTheNodesHaveResolvers(t *testing.T) {
-	require.NotContains(t, string(kube.CoreDNS(network.DefaultAddressing(), nil, 1)), "forward")
-	with := string(kube.CoreDNS(network.DefaultAddressing(), []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}, 3))
+	require.NotContains(t, string(kube.CoreDNS(network.DefaultAddressing(), nil, 1, false)), "forward")
+	with := string(kube.CoreDNS(network.DefaultAddressing(), []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}, 3, false))
 	require.Contains(t, with, "        forward . 192.0.2.1 192.0.2.2\n")
 	require.NotContains(t, with, "FORWARD\n")
 	require.Contains(t, with, "replicas: 2\n")
-	require.Contains(t, string(kube.CoreDNS(network.DefaultAddressing(), nil, 1)), "replicas: 1\n")
+	require.Contains(t, string(kube.CoreDNS(network.DefaultAddressing(), nil, 1, false)), "replicas: 1\n")
+	require.NotContains(t, with, "nodeTaintsPolicy")
+	require.Contains(t, string(kube.CoreDNS(network.DefaultAddressing(), nil, 2, true)), "whenUnsatisfiable: DoNotSchedule, nodeTaintsPolicy: Honor, labelSelector")
 	objects, err := kube.Objects([]byte(with), kube.Access())
 	require.NoError(t, err)
 	require.Len(t, objects, 18)

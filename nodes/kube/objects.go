@@ -29,8 +29,12 @@ func Access() []byte { return accessManifests }
 
 // CoreDNS are the objects of the cluster's DNS. resolvers are where other names are asked for: the nodes' own
 // nameservers, of the versions of IP that pods have; without any, other names do not resolve. It has a replica on each of two nodes where there are as many minions.
-func CoreDNS(addressing network.Addressing, resolvers []netip.Addr, minions int) []byte {
-	forward := ""
+// With tainted, other nodes have taints that it does not tolerate, and do not count where its replicas are spread.
+func CoreDNS(addressing network.Addressing, resolvers []netip.Addr, minions int, tainted bool) []byte {
+	forward, spread := "", ""
+	if tainted {
+		spread = "nodeTaintsPolicy: Honor, "
+	}
 	var words []string
 	for _, resolver := range resolvers {
 		if addressing.Four() || resolver.Is6() {
@@ -40,7 +44,7 @@ func CoreDNS(addressing network.Addressing, resolvers []netip.Addr, minions int)
 	if len(words) > 0 {
 		forward = "        forward . " + strings.Join(words, " ") + "\n"
 	}
-	return []byte(strings.NewReplacer("DOMAIN", addressing.Domain, "ADDRESS", addressing.DNS().String(), "        FORWARD\n", forward, "REPLICAS\n", strconv.Itoa(max(1, min(minions, 2)))+"\n").Replace(corednsManifests))
+	return []byte(strings.NewReplacer("DOMAIN", addressing.Domain, "ADDRESS", addressing.DNS().String(), "        FORWARD\n", forward, "SPREAD", spread, "REPLICAS\n", strconv.Itoa(max(1, min(minions, 2)))+"\n").Replace(corednsManifests))
 }
 
 // written is an object with its JSON, which does not have to be written each time that it is applied. Both stay as they are.

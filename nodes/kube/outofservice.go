@@ -145,13 +145,17 @@ func setTaints(ctx context.Context, client kubernetes.Interface, name string, ch
 
 // leaving are the pods of a node that do not tolerate that it is off.
 func leaving(ctx context.Context, client kubernetes.Interface, node string) ([]corev1.Pod, error) {
+	return intolerant(ctx, client, node, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: outOfServiceBy, Effect: corev1.TaintEffectNoExecute})
+}
+
+// intolerant are the pods of a node that do not tolerate a taint.
+func intolerant(ctx context.Context, client kubernetes.Interface, node string, taint corev1.Taint) ([]corev1.Pod, error) {
 	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
 	if err != nil {
 		return nil, fmt.Errorf("look at its pods: %w", err)
 	}
-	taint := &corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: outOfServiceBy, Effect: corev1.TaintEffectNoExecute}
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
-		return slices.ContainsFunc(pod.Spec.Tolerations, func(one corev1.Toleration) bool { return one.ToleratesTaint(logr.Discard(), taint, false) })
+		return slices.ContainsFunc(pod.Spec.Tolerations, func(one corev1.Toleration) bool { return one.ToleratesTaint(logr.Discard(), &taint, false) })
 	}), nil
 }
 

@@ -90,6 +90,14 @@ func (p Proxy) exists() bool { return p.http != "" || p.https != "" }
 // ThroughMasters is true if the masters are the proxy.
 func (p Proxy) ThroughMasters() bool { return len(p.masters) > 0 }
 
+// OfMaster is the proxy of a master, which is no proxy for itself.
+func (p Proxy) OfMaster() Proxy {
+	if p.ThroughMasters() {
+		return Proxy{}
+	}
+	return p
+}
+
 // files are the proxy's settings that a runtime reads when it starts: an addition to its unit, and the files that it names. They also record that there is
 // no proxy any more.
 func (p Proxy) files(addition string, environment []byte) []ssh.File {

@@ -198,7 +198,8 @@ func (c Calico) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]
 	} else {
 		unit.Service = append(unit.Service, "ExecStartPre="+bin+"calico-node -allocate-tunnel-addrs -allocate-tunnel-addrs-run-once")
 	}
-	if node.Kubelet || c.Datastore == InKubernetes {
+	// In etcd, Calico's controllers delete a node whose Node object goes. A master's goes when it runs no pods any more, and the master stays.
+	if node.Kubelet && !node.Master || c.Datastore == InKubernetes {
 		env = append(env, "CALICO_K8S_NODE_REF="+node.Name)
 	}
 	if node.Kubelet {

@@ -254,6 +254,10 @@ func (c deployments) servers(ctx context.Context, interpreter *muranopl.Interpre
 			return nil, err
 		}
 		node := nodes.Node{Name: one.Server.Name(), Role: one.Role, Address: addresses.Fixed, Server: addresses.ServerID, Launched: found.Launched, Zone: found.Zone, Leaving: one.Leaving}
+		if node.Pods = one.Role == nodes.Master && task.Desired(object).PodsOnMasters; one.Leaving {
+			former, _ := known.Node(node.Name)
+			node.Pods = former.Pods
+		}
 		if pods.Six() {
 			if node.Six = addresses.Six; !node.Six.IsValid() && !one.Leaving {
 				return nil, fmt.Errorf("the stack does not say which address of IPv6 %s has", node.Name)

@@ -3,12 +3,14 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/preview"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 const (
@@ -69,6 +71,13 @@ func (c volumeLosses) foreseeLoss(ctx context.Context, object *muranopl.Object, 
 	}
 	for _, one := range due {
 		leaving = append(leaving, one.Server.Name())
+	}
+	if !task.Desired(object).PodsOnMasters {
+		for _, one := range known.Nodes {
+			if one.Pods && !slices.Contains(leaving, one.Name) {
+				leaving = append(leaving, one.Name)
+			}
+		}
 	}
 	volumes, err := c.lost(ctx, object, leaving...)
 	switch {

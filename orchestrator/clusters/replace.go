@@ -29,10 +29,8 @@ func (c Replacements) Order(ctx context.Context, object *muranopl.Object, node A
 	if err != nil {
 		return err
 	}
-	if node.Role == nodes.Minion {
-		if err := VolumeLossesOf(c.Clusters).keepVolumes(ctx, object, name); err != nil {
-			return err
-		}
+	if err := VolumeLossesOf(c.Clusters).keepVolumes(ctx, object, name); err != nil {
+		return err
 	}
 	why, err := DifferencesOf(c.Clusters).NoRoom(ctx, object, instance)
 	if err != nil {

@@ -72,6 +72,20 @@ func (c *Clusters) ForeseeReplacements(ctx context.Context, foreseen *preview.Fo
 			}
 		}
 		VolumeLossesOf(c).foreseeLoss(ctx, object, due, foreseen)
+		if former, err := c.Facts(ctx, object); err == nil && former != nil {
+			foreseePodsOnMasters(object, former.Nodes, foreseen)
+		}
+	}
+}
+
+// foreseePodsOnMasters adds that masters of a running cluster begin to run pods, or end it.
+func foreseePodsOnMasters(object *muranopl.Object, former []nodes.Node, foreseen *preview.Foreseen) {
+	ran := slices.ContainsFunc(former, func(node nodes.Node) bool { return node.Pods })
+	switch wanted := task.Desired(object).PodsOnMasters; {
+	case wanted && !ran:
+		foreseen.Effects = append(foreseen.Effects, "cluster "+object.Text("name")+": its masters run pods, too, that tolerate the taint of masters")
+	case !wanted && ran:
+		foreseen.Effects = append(foreseen.Effects, "cluster "+object.Text("name")+": its masters run no pods any more; their pods move to other nodes, or end")
 	}
 }
 

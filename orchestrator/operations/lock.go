@@ -23,11 +23,20 @@ func (n *namedNode) serversBeside() (others []nodes.Node) {
 // lockServer locks or unlocks a gateway or a master. A deployment of the cluster as it is does the work: the others take over, and then the node ends its service.
 func (c Operations) lockServer(ctx context.Context, call muranopl.Call, one *namedNode, change nodeChange) error {
 	if !change.onlyLocks() {
-		return fault.New(fault.Invalid, "%s is a %s, which takes no pods: it can be locked and unlocked; labels, taints and cordons are for minions", one.Name, one.Role)
+		return fault.New(fault.Invalid, "%s is a %s: it can be locked and unlocked; labels, taints and cordons are for minions", one.Name, one.Role)
 	}
 	locks := *change.locked
 	if locks && !one.Settings.Locked {
 		if err := c.admitLock(ctx, one, change.force); err != nil {
+			return err
+		}
+	}
+	if locks && one.RunsPods() {
+		live, err := c.connectKnown(ctx, one, change.patience)
+		if err != nil {
+			return err
+		}
+		if err := c.empty(ctx, call, one, live); err != nil {
 			return err
 		}
 	}

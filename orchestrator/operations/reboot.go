@@ -29,7 +29,7 @@ func seconds(count int64) time.Duration { return time.Duration(count) * time.Sec
 func (c Operations) empty(ctx context.Context, call muranopl.Call, one *namedNode, live *nodes.Cluster) error {
 	force, _ := call.Args[argumentForce].(bool)
 	patience, _ := call.Args[argumentPatience].(int64)
-	if one.Role == nodes.Minion {
+	if one.RunsPods() {
 		limit := seconds(patience)
 		if limit == 0 {
 			limit = clusters.ConnectionsOf(c.Clusters).DrainPatience()

@@ -88,7 +88,7 @@ func ailments(environment *keeper.Environment, cluster *desired.Cluster, known k
 		case node.Ready != nil && !*node.Ready:
 			bad[node.Name] = true
 			lacks := "takes no pods"
-			if node.Role != nodes.Minion {
+			if !node.RunsPods() {
 				lacks = "is none that Kubernetes knows to be well"
 			}
 			mends := environment.DeployAgain("starts what does not run on the node, and registers it", "Burano restarts the node by burano node reboot, and puts another in its place by burano node replace")

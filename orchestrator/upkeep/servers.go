@@ -122,7 +122,7 @@ func (k kept) outOfService(ctx context.Context, environment *keeper.Environment,
 		}
 		var off []string
 		for _, server := range servers {
-			if in := of[server.ID]; in != nil && in.ID == cluster.ID && server.node.Role == nodes.Minion && server.state.Off() {
+			if in := of[server.ID]; in != nil && in.ID == cluster.ID && server.node.RunsPods() && server.state.Off() {
 				off = append(off, server.node.Name)
 			}
 		}

@@ -53,7 +53,7 @@ func shortages(cluster *desired.Cluster, status nodes.Status) (findings []keeper
 		if disk := node.Disk; disk != nil && disk.Size > 0 && disk.Percent() < float64(disk.Least+nearly) {
 			text := fmt.Sprintf("The disk of node %s of cluster %s is nearly full: %.1f of %.1f GiB are free (%.0f %%)", node.Name, cluster.Name, float64(disk.Free)/(1<<30),
 				float64(disk.Size)/(1<<30), disk.Percent())
-			if node.Role == nodes.Minion {
+			if node.RunsPods() {
 				text += fmt.Sprintf("; with less than %d %% it takes no pods, and ends some", disk.Least)
 			}
 			severity := keeper.Warning
