@@ -102,6 +102,7 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 		if node.Role == Master {
 			// By now every node knows where its successor is. Clients of this API server, which ends in an orderly way, connect to the other one.
 			after = append(after, c.addStep(p, plan.Step{Name: stepHandOver}, node, farewellLimit*2, func(ctx context.Context, _ plan.Progress) error {
+				swactPolitely(ctx, c, node)
 				c.stopPolitely(ctx, node, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "burano-publish")
 				return nil
 			}))

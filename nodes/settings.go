@@ -197,27 +197,18 @@ func (l layout) idle(files []ssh.File, ended []string) []ssh.File {
 	})
 }
 
-// end ends the service of a node: connections through a gateway have a while to end, and a master's member of etcd leads no longer.
+// end ends the service of a node: connections through a gateway have a while to end, and a master leads no longer.
 func (d idleSteps) end(ctx context.Context, node Node) error {
 	if node.Role == Gateway {
 		if _, err := d.script(ctx, node, "close gateway", closeGatewayScript, nil); err != nil {
 			return err
 		}
-	} else if err := d.yieldLead(ctx, node); err != nil {
-		return err
+	} else {
+		swactPolitely(ctx, d.cluster, node)
 	}
 	out, err := d.script(ctx, node, "end units", endUnitsScript, map[string]string{"UNITS": strings.Join(d.design.servingUnits(node, d.found(node).layout), "\n")})
 	if strings.Contains(out, "ended") {
 		d.report(ctx, node, "is locked, and serves nothing until it is unlocked")
 	}
 	return err
-}
-
-// yieldLead has another member of etcd lead.
-func (d idleSteps) yieldLead(ctx context.Context, node Node) error {
-	client, err := d.etcdClient(ctx)
-	if err != nil {
-		return err
-	}
-	return etcd.Yield(ctx, client, etcdNode(node))
 }

@@ -115,6 +115,22 @@ func Yield(ctx context.Context, client *clientv3.Client, node Node) error {
 	return nil
 }
 
+// Leads reports whether the member of a node leads. One that does not answer does not.
+func Leads(ctx context.Context, client *clientv3.Client, node Node) (bool, error) {
+	members, err := Members(ctx, client)
+	if err != nil {
+		return false, err
+	}
+	own := members.Of(node)
+	if own == nil || own.IsLearner || len(own.ClientURLs) == 0 {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	status, err := client.Status(ctx, own.ClientURLs[0])
+	return err == nil && status.Leader == own.ID, nil
+}
+
 // yield has another voter lead when the leader is the member that is to go.
 func yield(ctx context.Context, client *clientv3.Client, members Membership, id uint64) error {
 	leaving := members.ByID(id)

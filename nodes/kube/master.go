@@ -1,10 +1,17 @@
 package kube
 
 import (
+	"context"
 	_ "embed"
 	"encoding/base64"
 	"fmt"
 	"net/netip"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/nodes/pki"
@@ -231,4 +238,58 @@ const (
 func RootConfig(c Cluster, pairs map[string]pki.Pair) (ssh.File, error) {
 	content, err := c.Kubeconfig(RootUser, pairs[rootPair])
 	return ssh.File{Path: RootKubeconfig, Content: content, Mode: 0o600}, err
+}
+
+// Elected are the programs of masters of which one leads in the cluster. Each has a Lease with its name.
+func Elected() []string { return []string{"kube-controller-manager", "kube-scheduler"} }
+
+// LeaseHolder is the node on which the leading one of such programs runs; "" for none.
+func LeaseHolder(ctx context.Context, config *rest.Config, program string) (node string, err error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return "", fmt.Errorf("make a Kubernetes client: %w", err)
+	}
+	return leaseHolder(ctx, client, program)
+}
+
+func leaseHolder(ctx context.Context, client kubernetes.Interface, program string) (node string, err error) {
+	lease, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, program, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for the leading %s: %w", program, err)
+	}
+	if lease.Spec.HolderIdentity == nil {
+		return "", nil
+	}
+	host, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_") // and an id of the process
+	host, _, _ = strings.Cut(host, ".")
+	return host, nil
+}
+
+// ReleaseLease has another one of such programs lead at once in place of the one on a node, which has ended. Else the others wait until its lease ends.
+func ReleaseLease(ctx context.Context, config *rest.Config, program, node string) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make a Kubernetes client: %w", err)
+	}
+	return releaseLease(ctx, client, program, node)
+}
+
+func releaseLease(ctx context.Context, client kubernetes.Interface, program, node string) error {
+	holder, err := leaseHolder(ctx, client, program)
+	if err != nil || holder != node {
+		return err
+	}
+	leases := client.CoordinationV1().Leases(metav1.NamespaceSystem)
+	lease, err := leases.Get(ctx, program, metav1.GetOptions{})
+	if err == nil {
+		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new(string), new(int32(1))
+		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+	}
+	if err != nil && !apierrors.IsConflict(err) { // another one leads
+		return fmt.Errorf("release the lease of %s: %w", program, err)
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // serversBeside are the other nodes of the same role that serve: they neither leave nor are locked.
@@ -56,6 +57,38 @@ func (c Operations) lockServer(ctx context.Context, call muranopl.Call, one *nam
 	return nil
 }
 
+// swactNode is the action that has other masters lead in place of one, before work on it.
+func (c Operations) swactNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+	one, err := c.namedNode(ctx, call, known)
+	if err != nil {
+		return err
+	}
+	if one.Role != nodes.Master {
+		return fault.New(fault.Invalid, "%s is a %s: only masters lead, and pass it on", one.Name, one.Role)
+	}
+	live, err := c.connectKnown(ctx, one, 0)
+	if err != nil {
+		return err
+	}
+	if err := otherMaster(ctx, one, live); err != nil {
+		return fault.New(fault.Conflict, "%s leads on: no other master can lead in its place: %w. Unlock, repair or add a master first", one.Name, err)
+	}
+	return nodes.Swact(ctx, live, one.Name)
+}
+
+// otherMaster is an error where no other master than a node serves.
+func otherMaster(ctx context.Context, one *namedNode, live *nodes.Cluster) error {
+	reasons := []error{errors.New("no other master is in service")}
+	for _, other := range one.serversBeside() {
+		err := live.Available(ctx, other.Name)
+		if err == nil {
+			return nil
+		}
+		reasons = append(reasons[:0], err)
+	}
+	return errors.Join(reasons...)
+}
+
 // admitLock refuses to lock a gateway or master whose service no other node takes over. The last master is never locked, because the API unlocks it.
 func (c Operations) admitLock(ctx context.Context, one *namedNode, force bool) error {
 	live, err := c.connectKnown(ctx, one, 0)
@@ -63,16 +96,7 @@ func (c Operations) admitLock(ctx context.Context, one *namedNode, force bool) e
 		return err
 	}
 	if one.Role == nodes.Master {
-		reasons := []error{errors.New("no other master is in service")}
-		for _, other := range one.serversBeside() {
-			err := live.Available(ctx, other.Name)
-			if err == nil {
-				reasons = nil
-				break
-			}
-			reasons = append(reasons[:0], err)
-		}
-		if err := errors.Join(reasons...); err != nil {
+		if err := otherMaster(ctx, one, live); err != nil {
 			return fault.New(fault.Conflict, "%s is not locked: without it no API server of the cluster answers: %w. Unlock, repair or add a master first", one.Name, err)
 		}
 	}

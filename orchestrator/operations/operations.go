@@ -46,7 +46,7 @@ func New(c *clusters.Clusters) Operations { return Operations{c} }
 // Actions are the actions of clusters on single nodes, and on all nodes as they were deployed last.
 func (c Operations) Actions() map[string]muranopl.NativeMethod {
 	actions := c.GatewayActions()
-	maps.Copy(actions, map[string]muranopl.NativeMethod{"rotate": c.asDeployed(c.rotate), "setNode": c.asDeployed(c.setNode), "rebootNode": c.asDeployed(c.rebootNode)})
+	maps.Copy(actions, map[string]muranopl.NativeMethod{"rotate": c.asDeployed(c.rotate), "setNode": c.asDeployed(c.setNode), "rebootNode": c.asDeployed(c.rebootNode), "swactNode": c.asDeployed(c.swactNode)})
 	return actions
 }
 

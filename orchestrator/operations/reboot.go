@@ -116,6 +116,11 @@ func (c Operations) beginReboot(ctx context.Context, call muranopl.Call, one *na
 			return begun, err
 		}
 	}
+	if one.Role == nodes.Master && otherMaster(ctx, one, live) == nil {
+		if err := nodes.Swact(ctx, live, one.Name); err != nil { // it may be dead
+			c.Reports.Warn(ctx, one.cluster, fmt.Sprintf("%s: the others take over what it leads when it is gone", one.Name), err.Error())
+		}
+	}
 	begun.Task = c.Runtime.TaskID()
 	begun.Run, begun.Reached = bootOf(ctx, live, one.Name)
 	return begun, c.NodeSettings.Write(ctx, one.instance, clusters.AttributeReboot, begun)

@@ -47,6 +47,7 @@ var actions = map[string]string{
 	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/lock":     "disable",
 	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/unlock":   "enable",
 	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/reboot":   "start",
+	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/swact":    "start",
 	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/replace":  "start",
 }
 

@@ -30,7 +30,7 @@ type nodeDeed struct {
 var nodeDeeds = map[string]nodeDeed{
 	"cordon": {setNode, map[string]any{"cordoned": true}}, "uncordon": {setNode, map[string]any{"cordoned": false}},
 	"lock": {setNode, map[string]any{"locked": true}}, "unlock": {setNode, map[string]any{"locked": false}},
-	"reboot": {method: "rebootNode"}, "replace": {method: "replaceNode"},
+	"reboot": {method: "rebootNode"}, "replace": {method: "replaceNode"}, "swact": {method: "swactNode"},
 }
 
 // nodeHandlers show the nodes of clusters, their labels and taints, and change them by the clusters' actions.

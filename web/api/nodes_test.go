@@ -31,7 +31,7 @@ func TestWhatChangesANodeIsCheckedBeforeATaskIsMade(t *testing.T) {
 	s.call("demo", "", "DELETE", path+"/labels", nil, 400)
 	s.call("demo", "", "POST", path+"/lock", map[string]any{"node": "another"}, 400)
 	// The object of this server's environments is no cluster.
-	for _, deed := range []string{"cordon", "uncordon", "lock", "unlock", "reboot", "replace"} {
+	for _, deed := range []string{"cordon", "uncordon", "lock", "unlock", "reboot", "replace", "swact"} {
 		s.call("demo", "", "POST", path+"/"+deed, nil, 409)
 	}
 	s.call("demo", "", "POST", path+"/labels", map[string]any{"labels": map[string]any{"a": "b"}}, 409)

@@ -190,6 +190,7 @@ var rules = map[string]string{
 	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/lock":     "execute_action",
 	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/unlock":   "execute_action",
 	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/reboot":   "execute_action",
+	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/swact":    "execute_action",
 	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/replace":  "execute_action",
 
 	"GET /burano/v1/environments/:environment/clusters/:cluster/running":                         "show_environment",

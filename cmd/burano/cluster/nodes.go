@@ -16,12 +16,13 @@ import (
 
 // NodeCommand is burano node.
 func NodeCommand(connection *cli.Connection) *cobra.Command {
-	command := &cobra.Command{Use: "node", Short: "Nodes of clusters: labels, taints, cordon, lock, reboot, replace"}
+	command := &cobra.Command{Use: "node", Short: "Nodes of clusters: labels, taints, cordon, lock, swact, reboot, replace"}
 	command.AddCommand(nodeListCommand(connection), nodeLabelCommand(connection), nodeTaintCommand(connection),
 		nodeDeedCommand(connection, "cordon", "Stop a node from taking new pods; its present pods stay", false),
 		nodeDeedCommand(connection, "uncordon", "Let a node take pods again, independently of who cordoned it", false),
 		nodeDeedCommand(connection, "lock", "Empty a node, also a dead one, and take it out of service until it is unlocked", true),
 		nodeDeedCommand(connection, "unlock", "Take a locked node into service again", false),
+		nodeDeedCommand(connection, "swact", "Move leadership away from a master, before work on it", false),
 		nodeDeedCommand(connection, "reboot", "Restart a node's server, once its pods are elsewhere", true),
 		nodeAddCommand(connection), nodeRemoveCommand(connection), nodeTokenCommand(connection), nodeJoinCommand(),
 		nodeDeedCommand(connection, "replace", "Give a node another server, which joins before the former one goes", false))

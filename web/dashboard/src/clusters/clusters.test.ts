@@ -29,7 +29,7 @@ it('counts what of a cluster is well', () => {
 it('offers what a node can take', () => {
   expect(deedsOf({ role: 'minion', state: '' })).toContain('lockNode');
   expect(deedsOf({ role: 'minion', state: 'cordoned' })).toContain('uncordonNode');
-  expect(deedsOf({ role: 'master', state: '' })).toEqual(['lockNode', 'rebootNode', 'replaceNode']);
+  expect(deedsOf({ role: 'master', state: '' })).toEqual(['lockNode', 'swactNode', 'rebootNode', 'replaceNode']);
   expect(deedsOf({ role: 'gateway', state: 'locked' })).toEqual(['unlockNode', 'rebootNode', 'replaceNode']);
   expect(deedsOf({ role: 'minion', state: 'locked' })).toEqual(['setNode', 'labelNode', 'taintNode', 'unlockNode', 'rebootNode', 'replaceNode']);
   expect(deedsOf({ role: 'minion', state: 'locked', external: true })).toEqual(['setNode', 'labelNode', 'taintNode', 'unlockNode', 'rebootNode', 'removeExternalNode']);

@@ -71,6 +71,7 @@ export type Node = Schema<'ClusterNode'>;
 /** The actions of a cluster that are about one node and make sense for it now. */
 export function deedsOf(node: Node): string[] {
   const anywhere = node.external ? ['rebootNode', 'removeExternalNode'] : ['rebootNode', 'replaceNode'];
+  if (node.role === 'master') return [...(node.state === 'locked' ? ['unlockNode'] : ['lockNode', 'swactNode']), ...anywhere];
   if (node.role !== 'minion') return [node.state === 'locked' ? 'unlockNode' : 'lockNode', ...anywhere];
   const state = { '': ['cordonNode', 'lockNode'], cordoned: ['uncordonNode', 'lockNode'], locked: ['unlockNode'] }[node.state ?? ''];
   return ['setNode', 'labelNode', 'taintNode', ...state, ...anywhere]; // former names are of clusters that a former release has deployed
