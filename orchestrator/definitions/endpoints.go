@@ -25,9 +25,11 @@ func (d Definitions) NoteEndpoints(ctx context.Context) error {
 		if err != nil {
 			return nil // which the task did not need
 		}
+		now, _ := cluster.Get(PropertyEndpoints)
+		former, _ := now.([]any)
 		services := map[[2]string]corev1.Service{}
 		routes, err := live.Routes(ctx)
-		if err == nil {
+		if err == nil && len(routes)+len(former) > 0 { // else there is nothing to name
 			services, err = d.services(ctx, cluster)
 		}
 		if err != nil {
@@ -37,8 +39,6 @@ func (d Definitions) NoteEndpoints(ctx context.Context) error {
 			d.Reports.Logger.WarnContext(ctx, "the endpoints of a cluster stay as they were", "cluster", cluster.ID(), "error", err)
 			return nil
 		}
-		now, _ := cluster.Get(PropertyEndpoints)
-		former, _ := now.([]any)
 		return cluster.Set(PropertyEndpoints, published(former, routes, services, d.GatewayAddresses(cluster)))
 	})
 }
