@@ -205,8 +205,7 @@ func (d dnsSteps) dns(ctx context.Context, node Node, installed []Node) error {
 			minions++
 		}
 	}
-	pods := slices.ContainsFunc(d.cluster.config.staying(), func(node Node) bool { return node.Role == Master && node.Pods })
-	return d.applyCommon(ctx, node, config, kube.CoreDNS(d.cluster.config.Addressing, resolvers, minions, pods))
+	return d.applyCommon(ctx, node, config, kube.CoreDNS(d.cluster.config.Addressing, resolvers, minions, d.podsEver))
 }
 
 // guarded runs something that needs units of a node. It ends early when one of them fails again and again, and an error

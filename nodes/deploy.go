@@ -115,7 +115,9 @@ type deployment struct {
 	dead   []Node // nodes that leave and do not answer
 	// podsEnd are masters that ran pods, and do so no more.
 	podsEnd []Node
-	away    []Node // locked nodes that do not answer: the user who locked them knows
+	// podsEver is true if any master has run pods, or is to run pods.
+	podsEver bool
+	away     []Node // locked nodes that do not answer: the user who locked them knows
 
 	mu        sync.Mutex
 	installed map[string]installed
@@ -312,7 +314,7 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 		return nil, err
 	}
 	d.images = images.all()
-	if d.podsEnd, err = (masterKubelets{c.servers}).choose(ctx); err != nil {
+	if d.podsEnd, d.podsEver, err = (masterKubelets{c.servers}).choose(ctx); err != nil {
 		return nil, err
 	}
 	etcdSteps{d}.chooseLead(ctx)

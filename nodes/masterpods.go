@@ -36,6 +36,8 @@ type masterKubelets struct{ *servers }
 // kubeletRecord has the masters that have, or may have, a kubelet.
 type kubeletRecord struct {
 	Masters []string `json:"masters"`
+	// Ever stays true once a master has run pods: CoreDNS keeps the form that it got then, so that it is not replaced another time.
+	Ever bool `json:"ever,omitempty"`
 }
 
 // settings are all settings of a node's Node object: of users, and those of a master that runs pods.
@@ -73,18 +75,18 @@ func (c masterKubelets) save(ctx context.Context, record kubeletRecord) error {
 	return nil
 }
 
-// choose records the masters that are about to run pods, and returns those that ran pods and are to run none.
-func (c masterKubelets) choose(ctx context.Context) (former []Node, err error) {
+// choose records the masters that are about to run pods, and returns those that ran pods and are to run none, and whether any master has ever run pods.
+func (c masterKubelets) choose(ctx context.Context) (former []Node, ever bool, err error) {
 	record, err := c.load(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	changed := false
 	for _, node := range c.config.staying() {
 		switch has := slices.Contains(record.Masters, node.Name); {
 		case node.Role != Master:
 		case node.Pods && !has:
-			record.Masters, changed = append(record.Masters, node.Name), true
+			record.Masters, record.Ever, changed = append(record.Masters, node.Name), true, true
 		case !node.Pods && has:
 			former = append(former, node)
 		}
@@ -92,7 +94,7 @@ func (c masterKubelets) choose(ctx context.Context) (former []Node, err error) {
 	if changed {
 		err = c.save(ctx, record)
 	}
-	return former, err
+	return former, record.Ever, err
 }
 
 // mark marks the masters of a list that may have a kubelet, whatever is wanted of them.

@@ -97,18 +97,20 @@ func TestMastersThatRanPodsAreRememberedUntilTheyDoNot(t *testing.T) {
 		require.NoError(t, err)
 		return masterKubelets{cluster.servers}
 	}
-	former, err := of(nodesOf(3, 1, 1)).choose(t.Context())
+	former, ever, err := of(nodesOf(3, 1, 1)).choose(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, former)
+	require.False(t, ever)
 	_, found, err := vault.Load(t.Context(), vaultKubelets)
 	require.NoError(t, err)
 	require.False(t, found, "a cluster that never had it notes nothing")
 
-	former, err = of(podMasters(3, 1, 1)).choose(t.Context())
+	former, ever, err = of(podMasters(3, 1, 1)).choose(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, former)
+	require.True(t, ever)
 	off := of(nodesOf(3, 1, 1))
-	former, err = off.choose(t.Context())
+	former, _, err = off.choose(t.Context())
 	require.NoError(t, err)
 	require.Len(t, former, 3)
 	leaving := nodesOf(1, 1, 0)
@@ -117,9 +119,13 @@ func TestMastersThatRanPodsAreRememberedUntilTheyDoNot(t *testing.T) {
 
 	d := podsEndSteps{&deployment{cluster: &Cluster{servers: off.servers}, podsEnd: former, lead: former[0]}}
 	require.NoError(t, d.forgotten(t.Context(), former[1]))
-	former, err = off.choose(t.Context())
+	for _, node := range former {
+		require.NoError(t, d.forgotten(t.Context(), node))
+	}
+	former, ever, err = off.choose(t.Context())
 	require.NoError(t, err)
-	require.Len(t, former, 2)
+	require.Empty(t, former)
+	require.True(t, ever, "CoreDNS keeps its form")
 }
 
 func TestWhatRunsPodsEndsAndTheControlPlaneStays(t *testing.T) {
