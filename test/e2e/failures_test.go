@@ -228,8 +228,10 @@ func (s *scaling) silentAndFull(t *testing.T) {
 func (s *scaling) rebootsInAStep(t *testing.T) {
 	s.in(t, "murano-kube-2", "nft delete table inet test")
 	s.in(t, "murano-gateway-1", "systemctl stop etcd; umount /var/lib/etcd")
+	const slow = "/etc/systemd/system/containerd.service.d/slow.conf" // so that the node reboots within a script
+	s.in(t, "murano-kube-2", "mkdir -p /etc/systemd/system/containerd.service.d; printf '[Service]\\nExecStartPre=/bin/sleep 5\\n' >"+slow+"; systemctl daemon-reload")
 	task := s.beginDeploy(t)
-	s.begun(t, task, "murano-kube-2: container runtime") // which is one script after another, without a pause in which nothing is lost
+	s.begun(t, task, "murano-kube-2: container runtime")
 	require.NoError(t, servers.Reboot(t.Context(), s.user.nova(t), s.cluster.servers["murano-kube-2"], servers.RebootOpts{Type: servers.SoftReboot}).ExtractErr())
 	lines := s.end(t, task)
 	healed(t, lines)

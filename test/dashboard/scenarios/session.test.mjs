@@ -141,10 +141,10 @@ scenario('an administrator lets Burano work in a project with a role of its own,
   await page.getByRole('button', { name: 'Enable the role' }).click();
   await sees(page.getByRole('dialog'), /Burano’s user burano gets these roles in the project: member/);
   await page.getByRole('dialog').getByRole('button', { name: 'Enable the role' }).click();
-  await sees(page, 'with a role of its own');
+  await sees(page, /^with a role of its own$/);
   assert.equal(await role(), true);
   await member.reload();
-  await sees(member, 'with a role of its own');
+  await sees(member, /^with a role of its own$/);
   await member.context().close();
 
   await page.getByRole('button', { name: 'Disable the role' }).click();
