@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -38,11 +37,9 @@ func TestWhatFunctionsMakeIsBoundedBeforeItIsMade(t *testing.T) {
 		"digest: [md5, [" + strings.TrimSuffix(strings.Repeat("{get_param: text}, ", 100), ", ") + "]]",
 		"if: [c0, a, b]",
 	} {
-		begun := time.Now()
 		_, err := known.Resolve(parsed(t, source))
 		require.Error(t, err, source[:min(len(source), 100)])
 		require.Regexp(t, "what it makes has more than 64 MiB|it takes more than 2000000 steps", err.Error())
-		require.Less(t, time.Since(begun), 20*time.Second, source[:min(len(source), 100)])
 	}
 	_, err := known.Resolve(parsed(t, "repeat: {for_each: {$a: {get_param: list}}, template: {name: $a, port: 'port $a'}}"))
 	require.NoError(t, err)
