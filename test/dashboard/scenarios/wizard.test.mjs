@@ -99,7 +99,7 @@ scenario('a field of every type is filled in, and what a field refers to is adde
 });
 
 scenario('a cluster, a pod on it and a container in that are added one after another', {}, async (page) => {
-  const draft = /^Your draft (has changes that are not deployed|cannot be deployed)/; // the node image of these scenarios serves no volumes
+  const draft = /Your draft (has changes that are not deployed|cannot be deployed)/; // the node image of these scenarios serves no volumes
   const { request } = page.context();
   const id = await environment(request);
   await page.goto(await addressOf(request, id, 'com.mirantis.docker.kubernetes.KubernetesCluster'));
