@@ -122,26 +122,30 @@ func Leads(ctx context.Context, client *clientv3.Client, node Node) (bool, error
 		return false, err
 	}
 	own := members.Of(node)
-	if own == nil || own.IsLearner || len(own.ClientURLs) == 0 {
+	if own == nil {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	status, err := client.Status(ctx, own.ClientURLs[0])
-	return err == nil && status.Leader == own.ID, nil
+	return leads(ctx, client, own), nil
+}
+
+// leads reports whether a member leads. A learner does not, and one that does not answer is no leader.
+func leads(ctx context.Context, client *clientv3.Client, member *etcdserverpb.Member) bool {
+	if member.IsLearner || len(member.ClientURLs) == 0 {
+		return false
+	}
+	status, err := client.Status(ctx, member.ClientURLs[0])
+	return err == nil && status.Leader == member.ID
 }
 
 // yield has another voter lead when the leader is the member that is to go.
 func yield(ctx context.Context, client *clientv3.Client, members Membership, id uint64) error {
 	leaving := members.ByID(id)
-	if len(leaving.ClientURLs) == 0 || leaving.IsLearner {
-		return nil
-	}
 	ask, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	status, err := client.Status(ask, leaving.ClientURLs[0])
-	if err != nil || status.Leader != id {
-		return nil // a member that does not answer is no leader
+	if !leads(ask, client, leaving) {
+		return nil
 	}
 	for _, heir := range members {
 		if heir.ID == id || heir.IsLearner || !Answers(ctx, client, heir) {

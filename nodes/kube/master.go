@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -253,19 +254,33 @@ func LeaseHolder(ctx context.Context, config *rest.Config, program string) (node
 }
 
 func leaseHolder(ctx context.Context, client kubernetes.Interface, program string) (node string, err error) {
+	lease, err := leaseOf(ctx, client, program)
+	if err != nil || lease == nil {
+		return "", err
+	}
+	return holderOf(lease), nil
+}
+
+// leaseOf is the lease of such programs; nil where none has led yet.
+func leaseOf(ctx context.Context, client kubernetes.Interface, program string) (*coordinationv1.Lease, error) {
 	lease, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, program, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return "", nil
+		return nil, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("look for the leading %s: %w", program, err)
+		return nil, fmt.Errorf("look for the leading %s: %w", program, err)
 	}
+	return lease, nil
+}
+
+// holderOf is the node in the identity of a lease's holder; "" for none.
+func holderOf(lease *coordinationv1.Lease) (node string) {
 	if lease.Spec.HolderIdentity == nil {
-		return "", nil
+		return ""
 	}
 	host, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_") // and an id of the process
 	host, _, _ = strings.Cut(host, ".")
-	return host, nil
+	return host
 }
 
 // ReleaseLease has another one of such programs lead at once in place of the one on a node, which has ended. Else the others wait until its lease ends.
@@ -278,16 +293,12 @@ func ReleaseLease(ctx context.Context, config *rest.Config, program, node string
 }
 
 func releaseLease(ctx context.Context, client kubernetes.Interface, program, node string) error {
-	holder, err := leaseHolder(ctx, client, program)
-	if err != nil || holder != node {
+	lease, err := leaseOf(ctx, client, program)
+	if err != nil || lease == nil || holderOf(lease) != node {
 		return err
 	}
-	leases := client.CoordinationV1().Leases(metav1.NamespaceSystem)
-	lease, err := leases.Get(ctx, program, metav1.GetOptions{})
-	if err == nil {
-		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new(string), new(int32(1))
-		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
-	}
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new(string), new(int32(1))
+	_, err = client.CoordinationV1().Leases(metav1.NamespaceSystem).Update(ctx, lease, metav1.UpdateOptions{})
 	if err != nil && !apierrors.IsConflict(err) { // another one leads
 		return fmt.Errorf("release the lease of %s: %w", program, err)
 	}
