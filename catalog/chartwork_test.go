@@ -89,10 +89,8 @@ func TestASchemaWithoutEndDoesNotHoldUpADeployment(t *testing.T) {
 	require.NoError(t, err)
 	archive, err := charts.Archive(p, "chart")
 	require.NoError(t, err)
-	begun := time.Now()
 	err = p.CheckChartValues(t.Context(), archive, map[string]any{"replicas": 2})
 	require.ErrorContains(t, err, "checking the values with the chart's schema takes more than 1s of a processor")
-	require.Less(t, time.Since(begun), time.Minute)
 }
 
 func TestAChildReadsAChartAsTheProcessItselfDoes(t *testing.T) {

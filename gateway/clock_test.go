@@ -112,7 +112,6 @@ func TestAGatewayServesOnWhenTheClockJumps(t *testing.T) {
 		}
 		require.NoError(t, greet(safe, truth()))
 		leased()
-		since := time.Now()
 		await(t, "the end of a lease that is not kept", func() error {
 			left, err := n.etcd.TimeToLive(t.Context(), short.ID)
 			if err == nil && left.TTL > 0 {
@@ -120,7 +119,6 @@ func TestAGatewayServesOnWhenTheClockJumps(t *testing.T) {
 			}
 			return err
 		})
-		require.Less(t, time.Since(since), time.Minute)
 		if i == 2 { // a daemon that starts while the clock is wrong takes the present state over
 			stop()
 			stop = n.run(t)

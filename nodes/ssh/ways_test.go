@@ -135,7 +135,6 @@ func TestWhereNothingAnswersEveryWayIsNamed(t *testing.T) {
 	direct, inside := closed(t), closed(t)
 	through := dial(t, sshtest.New(t))
 	own, _ := sshtest.NewKey(t)
-	started := time.Now()
 	_, err := ssh.Dial(t.Context(), ssh.Config{Address: direct, Signer: own, Patience: 400 * time.Millisecond,
 		Ways: []ssh.Way{{Name: "through jump", Address: inside, Dial: through.DialContext}}})
 	var unreachable *ssh.UnreachableError
@@ -143,7 +142,6 @@ func TestWhereNothingAnswersEveryWayIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "within 400ms")
 	require.ErrorContains(t, err, direct)
 	require.ErrorContains(t, err, inside+" through jump")
-	require.Less(t, time.Since(started), 20*time.Second)
 }
 
 func TestWaitingEndsWhenTheServerDoesNotRun(t *testing.T) {

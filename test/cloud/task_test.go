@@ -165,14 +165,12 @@ func aUserWhoIsDeletedIsNoOutage(t *testing.T, c *cloud) {
 	require.Equal(t, "success", state, reports)
 	leave()
 
-	began := time.Now()
 	h.deploy(demo, environment.ID, "second")
 	state, reports = h.ended(demo, environment.ID)
 	require.NotEqual(t, "success", state)
 	require.Contains(t, reports, "Heat can change stack "+stackOf(environment.ID)+" no more")
 	require.Contains(t, reports, "burano-test-leaver")
 	require.Contains(t, reports, "Delete the environment")
-	require.Less(t, time.Since(began), 2*time.Minute)
 
 	require.NoError(t, h.service.Environments().Delete(t.Context(), demo, environment.ID, false))
 	eventually(t, "the environment is gone", func() bool {
@@ -248,12 +246,10 @@ func aTrustThatIsRefusedInTheMiddleEndsATask(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	require.Len(t, mine, 1)
 	require.NoError(t, trusts.Delete(t.Context(), own, mine[0].ID).ExtractErr())
-	began := time.Now()
 	h.passes <- struct{}{}
 	state, reports := h.ended(demo, environment.ID)
 	require.NotEqual(t, "success", state)
 	require.Contains(t, reports, "Burano can act for the user who started this no more")
-	require.Less(t, time.Since(began), 2*time.Minute)
 
 	h.deploy(demo, environment.ID, "second")
 	<-h.reached

@@ -368,7 +368,6 @@ func TestSitesServletsAndMetricsOfTheCatalogRunOnACluster(t *testing.T) {
 		require.Regexp(t, `container leaflet-files of leaves-\S+: it ended with exit code 1 \(Error\)`, log)
 		require.Regexp(t, `the repository http://\S+/nowhere.git cannot be had`, log)
 		t.Logf("a wrong repository was said after %.1f s", time.Since(began).Seconds())
-		require.Less(t, time.Since(began), 6*time.Minute)
 		require.Equal(t, "second leaflet\n", page(t, leaflet+"/"), "what there was goes on")
 		task, log = s.changed(t, a, "leaflet", func(leaflet map[string]any) { leaflet["siteRepo"] = repository.address })
 		require.Equal(t, "success", task["state"], log)
@@ -385,7 +384,6 @@ func TestSitesServletsAndMetricsOfTheCatalogRunOnACluster(t *testing.T) {
 		require.Error(t, err, output)
 		require.Regexp(t, `container papers of documents-\S+: its image \S*mongo:7.0 cannot be pulled`, output)
 		t.Logf("it was said after %.1f s", time.Since(began).Seconds())
-		require.Less(t, time.Since(began), 5*time.Minute)
 	})
 
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "sites")

