@@ -46,6 +46,8 @@ type Environment struct {
 	// Project is the environment's project in a region, "" for the environment's own, reached through the standing delegation;
 	// ErrNoDelegation where there is none.
 	Project func(ctx context.Context, region string) (*openstack.Project, error)
+
+	shared shared
 }
 
 // DeployAgain is the advice to deploy the environment again, with the effect of that, and the alternative where its newest deployment failed: a failed

@@ -53,6 +53,7 @@ func (h *holding) look(ctx context.Context, claim store.Claim, began time.Time) 
 	}
 	looks := h.due(claim)
 	if environment != nil {
+		defer environment.Close()
 		account := h.Memory.Account(environment.ProjectID)
 		defer account.Close()
 		ctx := memory.With(ctx, account)

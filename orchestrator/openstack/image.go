@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 
@@ -68,15 +69,14 @@ func (g Glance) Image(ctx context.Context, named string) (NodeImage, error) {
 	if err != nil {
 		return NodeImage{}, err
 	}
-	err = identified("image", named)
-	if err == nil {
-		var image *images.Image
-		if image, err = images.Get(ctx, client, named).Extract(); err == nil {
+	if uuid.Validate(named) == nil && identified("image", named) == nil { // Glance has no other ids
+		image, err := images.Get(ctx, client, named).Extract()
+		if err == nil {
 			return nodeImage(*image), nil
 		}
-	}
-	if fault.KindOf(err) != fault.NotFound && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) && !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
-		return NodeImage{}, fmt.Errorf("ask Glance for image %s: %w", named, err)
+		if !gophercloud.ResponseCodeIs(err, http.StatusNotFound) && !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
+			return NodeImage{}, fmt.Errorf("ask Glance for image %s: %w", named, err)
+		}
 	}
 	pages, err := allPages(ctx, images.List(client, images.ListOpts{Name: named, Status: images.ImageStatusActive}))
 	if err != nil {

@@ -30,13 +30,11 @@ type attachmentsDuty struct {
 
 func newAttachmentsDuty(config Config) *attachmentsDuty {
 	return &attachmentsDuty{Config: config, last: map[string][]attachments.Difference{}, reconcile: func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, project *openstack.Project) ([]attachments.Difference, error) {
-		known, live, err := known.Open(ctx, config.Secrets, environment.ID, cluster.ID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: known.ReachPatience,
-			Fence: environment.Fence, Alive: environment.Alive})
+		one, err := config.open(ctx, environment, cluster.ID)
 		if err != nil {
 			return nil, err
 		}
-		defer live.Close()
-		of, err := storage.AttachmentsOf(ctx, environment.ID, cluster.ID, cluster.Name, known.Nodes, live, project)
+		of, err := storage.AttachmentsOf(ctx, environment.ID, cluster.ID, cluster.Name, one.facts.Nodes, one.live, project)
 		if err != nil {
 			return nil, err
 		}

@@ -26,21 +26,20 @@ const (
 type certificates struct {
 	Config
 	now  func() time.Time
-	look func(ctx context.Context, environmentID, objectID string) ([]nodes.Certificate, *pki.Rotation, error)
+	look func(ctx context.Context, environment *keeper.Environment, clusterID string) ([]nodes.Certificate, *pki.Rotation, error)
 }
 
 func newCertificates(config Config) certificates {
-	return certificates{config, time.Now, func(ctx context.Context, environmentID, objectID string) ([]nodes.Certificate, *pki.Rotation, error) {
-		_, cluster, err := known.Open(ctx, config.Secrets, environmentID, objectID, nodes.Config{Logger: config.Logger})
+	return certificates{config, time.Now, func(ctx context.Context, environment *keeper.Environment, clusterID string) ([]nodes.Certificate, *pki.Rotation, error) {
+		one, err := config.open(ctx, environment, clusterID)
 		if err != nil {
 			return nil, nil, err
 		}
-		defer cluster.Close()
-		list, err := cluster.Certificates(ctx)
+		list, err := one.live.Certificates(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		rotation, err := cluster.Rotation(ctx)
+		rotation, err := one.live.Rotation(ctx)
 		return list, rotation, err
 	}}
 }
@@ -52,7 +51,7 @@ func (c certificates) Every() time.Duration { return certificatesPause }
 func (c certificates) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	now := c.now()
 	for _, cluster := range environment.Clusters {
-		list, rotation, err := c.look(ctx, environment.ID, cluster.ID)
+		list, rotation, err := c.look(ctx, environment, cluster.ID)
 		if err != nil {
 			return result, err
 		}

@@ -6,12 +6,16 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"slices"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/known"
@@ -47,20 +51,54 @@ type Config struct {
 // hours are hours as Hour has them.
 func (c Config) hours(n int64) time.Duration { return time.Duration(n) * cmp.Or(c.Hour, time.Hour) }
 
-// open is a cluster of an environment as it was deployed last, which fails soon where no node answers. The caller closes it.
-func (c Config) open(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (*nodes.Cluster, error) {
-	_, live, err := known.Open(ctx, c.Secrets, environment.ID, cluster.ID, nodes.Config{Logger: c.Logger, Connected: c.Connected, Patience: known.ReachPatience})
-	return live, err
+// opened is a cluster that the duties of one check use together, with its connections.
+type opened struct {
+	facts known.Facts
+	live  *nodes.Cluster
+	api   func() (*rest.Config, error)
+}
+
+// Close ends its connections.
+func (o *opened) Close() error { return o.live.Close() }
+
+// open is a cluster of an environment as it was deployed last, which fails soon where no node answers. It is closed with the check.
+func (c Config) open(ctx context.Context, environment *keeper.Environment, clusterID string) (*opened, error) {
+	one, err := environment.Share(clusterID, func() (io.Closer, error) {
+		facts, live, err := c.openApart(context.WithoutCancel(ctx), environment, clusterID)
+		if err != nil {
+			return nil, err
+		}
+		return &opened{facts, live, sync.OnceValues(func() (*rest.Config, error) {
+			api, err := live.Kubernetes(context.WithoutCancel(ctx))
+			if err != nil {
+				return nil, err
+			}
+			if api, err = kube.Shared(api); err != nil {
+				return nil, err
+			}
+			api.AcceptContentTypes, api.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
+			return api, nil
+		})}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return one.(*opened), nil
+}
+
+// openApart is open for what outlives the check. The caller closes it.
+func (c Config) openApart(ctx context.Context, environment *keeper.Environment, clusterID string) (known.Facts, *nodes.Cluster, error) {
+	return known.Open(ctx, c.Secrets, environment.ID, clusterID, nodes.Config{Logger: c.Logger, Connected: c.Connected, Patience: known.ReachPatience,
+		Fence: environment.Fence, Alive: environment.Alive})
 }
 
 // ask calls do with the API server of such a cluster.
 func (c Config) ask(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, do func(api *rest.Config) error) error {
-	live, err := c.open(ctx, environment, cluster)
+	one, err := c.open(ctx, environment, cluster.ID)
 	if err != nil {
 		return err
 	}
-	defer live.Close()
-	api, err := live.Kubernetes(ctx)
+	api, err := one.api()
 	if err != nil {
 		return err
 	}
@@ -86,15 +124,13 @@ func Looked(interval time.Duration) map[string]time.Duration {
 
 // clusterStatus asks a cluster how it is, minions that spare names by their kubelets alone.
 func clusterStatus(ctx context.Context, config Config, environment *keeper.Environment, objectID string, spare func(node string) bool) (known.Facts, nodes.Status, error) {
-	facts, cluster, err := known.Open(ctx, config.Secrets, environment.ID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected,
-		Patience: known.ReachPatience, Fence: environment.Fence, Alive: environment.Alive})
+	one, err := config.open(ctx, environment, objectID)
 	if err != nil {
-		return facts, nodes.Status{}, err
+		return known.Facts{}, nodes.Status{}, err
 	}
-	defer cluster.Close()
 	asked, cancel := context.WithTimeout(ctx, known.AnswerPatience)
 	defer cancel()
-	return facts, cluster.Status(asked, spare), nil
+	return one.facts, one.live.Status(asked, spare), nil
 }
 
 const (

@@ -117,21 +117,21 @@ func TestANodeIsRepairedWhereThatIsAllowedAndNoMoreThanAThirdAreBad(t *testing.T
 		return s
 	}
 	allowed := stored(t, "c", map[string]any{"name": "c", "autoRepair": true})
-	look := func(environment keeper.Environment, cluster *desired.Cluster, bad int) keeper.Finding {
-		return ailments(&environment, cluster, known.Facts{Nodes: make([]nodes.Node, 6)}, status(bad))[0]
+	look := func(environment *keeper.Environment, cluster *desired.Cluster, bad int) keeper.Finding {
+		return ailments(environment, cluster, known.Facts{Nodes: make([]nodes.Node, 6)}, status(bad))[0]
 	}
-	repaired := look(keeper.Environment{}, allowed, 2)
+	repaired := look(&keeper.Environment{}, allowed, 2)
 	require.Equal(t, &keeper.Repair{ObjectID: "c", Method: "repairNode", Args: map[string]any{"node": "a"}, Cloud: true, Text: "Repair of node a: " + repaired.Text}, repaired.Repair)
-	many := look(keeper.Environment{}, allowed, 3)
+	many := look(&keeper.Environment{}, allowed, 3)
 	require.Nil(t, many.Repair)
 	require.Contains(t, many.Mends, "more than a third of the nodes are bad (3 of 6)")
-	failed := look(keeper.Environment{Failed: true}, allowed, 1)
+	failed := look(&keeper.Environment{Failed: true}, allowed, 1)
 	require.Nil(t, failed.Repair)
 	require.Contains(t, failed.Mends, "newest deployment failed")
 	require.Contains(t, failed.Mends, "burano node replace", "what has just failed is no advice")
 	require.NotContains(t, failed.Mends, "Deploy the environment again")
 	require.Contains(t, many.Mends, "Deploy the environment again")
-	require.Contains(t, look(keeper.Environment{}, &desired.Cluster{}, 1).Mends, "autoRepair")
+	require.Contains(t, look(&keeper.Environment{}, &desired.Cluster{}, 1).Mends, "autoRepair")
 }
 
 func TestALockedNodeIsLeftAloneWhichAFindingSays(t *testing.T) {

@@ -30,12 +30,11 @@ type kept struct {
 
 func newKept(config Config) kept {
 	return kept{config, func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, off []string) ([]string, error) {
-		live, err := config.open(ctx, environment, cluster)
+		one, err := config.open(ctx, environment, cluster.ID)
 		if err != nil {
 			return nil, err
 		}
-		defer live.Close()
-		return live.OutOfService(ctx, off)
+		return one.live.OutOfService(ctx, off)
 	}}
 }
 

@@ -27,7 +27,7 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 	told := time.Time{}
 	var rotation *pki.Rotation
 	duty := certificates{Config{Interval: time.Minute, FirstExpiry: func(_, _ string, end time.Time) { told = end }}, func() time.Time { return now },
-		func(context.Context, string, string) ([]nodes.Certificate, *pki.Rotation, error) {
+		func(context.Context, *keeper.Environment, string) ([]nodes.Certificate, *pki.Rotation, error) {
 			return []nodes.Certificate{{Node: "m", Name: "apiserver", Expires: made.Add(pki.CertificateLifetime)}, {Node: "a", Name: "kubelet", Expires: made.Add(pki.CertificateLifetime)},
 				{Name: "etcd authority", Expires: made.Add(pki.AuthorityLifetime)}}, rotation, nil
 		}}

@@ -158,7 +158,7 @@ func (s *storageDuty) answer(ctx context.Context, environment *keeper.Environmen
 	if does {
 		return nil
 	}
-	live, err := s.open(ctx, environment, cluster)
+	_, live, err := s.openApart(ctx, environment, cluster.ID)
 	if err != nil {
 		return err
 	}
