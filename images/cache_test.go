@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -138,6 +139,23 @@ func TestWhatAnInterruptedBuildLeavesIsRemoved(t *testing.T) {
 	require.NoError(t, err)
 	defer cache.close()
 	require.NoDirExists(t, filepath.Join(folder, "making-thing-123"))
+}
+
+func TestMountsOfAKilledProgramAreGone(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root mounts")
+	}
+	folder := t.TempDir()
+	at := filepath.Join(folder, "making-thing-123", "proc")
+	require.NoError(t, os.MkdirAll(at, 0o755))
+	command := exec.CommandContext(t.Context(), "sh", "-c", `mount -t proc proc "$1" && echo mounted && kill -KILL $$`, "sh", at)
+	said := &strings.Builder{}
+	require.ErrorContains(t, runCommand(command, said), "signal: killed")
+	require.Equal(t, "mounted\n", said.String())
+	cache, err := openCache(t.Context(), folder, newProgress(nil, 0))
+	require.NoError(t, err)
+	defer cache.close()
+	require.NoDirExists(t, filepath.Dir(at))
 }
 
 func TestASecondBuildWaitsForTheFirst(t *testing.T) {

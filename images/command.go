@@ -10,14 +10,18 @@ import (
 	"time"
 )
 
-// patience is how long a stopped program may clean up: mmdebstrap has mounts to undo.
+// patience is how long a stopped program may clean up.
 const patience = 20 * time.Second
 
 // runCommand sends a program's output to one writer, and names the failed program. When the command's context ends, the program and its children are
-// interrupted, and killed only when that does not help.
+// interrupted, and killed only when that does not help. A program of root has mounts of its own, which end with it: those of mmdebstrap are gone even when
+// it is killed, so that its folder can be removed.
 func runCommand(command *exec.Cmd, output io.Writer) error {
 	command.Stdout, command.Stderr = output, output
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if os.Geteuid() == 0 {
+		command.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
+	}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
 	command.WaitDelay = patience
 	if command.Env == nil {
