@@ -14,7 +14,7 @@ import (
 const patience = 20 * time.Second
 
 // runCommand sends a program's output to one writer, and names the failed program. When the command's context ends, the program and its children are
-// interrupted, and killed only when that does not help. A program of root has mounts of its own, which end with it: those of mmdebstrap are gone even when
+// interrupted, and killed only when that does not help. A program of root has mounts of its own, which end with it: the mounts of mmdebstrap are gone even when
 // it is killed, so that its folder can be removed.
 func runCommand(command *exec.Cmd, output io.Writer) error {
 	command.Stdout, command.Stderr = output, output

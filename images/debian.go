@@ -18,7 +18,7 @@ import (
 // release is the Debian that nodes run, and applications whose recipe names none.
 const release = "bookworm"
 
-// debianReleases are those that recipes of applications may name.
+// debianReleases are the releases that recipes of applications may name.
 var debianReleases = []string{"bookworm", "trixie"}
 
 const (

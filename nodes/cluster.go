@@ -28,6 +28,7 @@ import (
 	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/nodes/plan"
+	"github.com/burano/burano/nodes/signin"
 	"github.com/burano/burano/nodes/ssh"
 )
 
@@ -146,6 +147,8 @@ type Config struct {
 	Runtime kube.Runtime
 	// Registries are the minions' settings for registries of container images.
 	Registries kube.Registries
+	// Issuers are those of OpenID Connect whose users sign in at the API server.
+	Issuers []signin.Issuer
 	// StorageClasses are the kinds of volumes that pods can have.
 	StorageClasses []kube.StorageClass
 	// Storing is told, by Deploy, that the controllers of volumes of Cinder run, and wait for somebody who answers them (VolumeLine). May be nil.

@@ -35,6 +35,7 @@ const (
 	stepAPIServer          = "api server"
 	stepAPIServes          = "api server serves"
 	stepAPIReady           = "api server ready"
+	stepIssuers            = "issuers"
 	stepFormerControllers  = "former controllers"
 	stepForgetDead         = "forget dead nodes"
 	stepControllers        = "controllers"
@@ -117,6 +118,7 @@ type deployment struct {
 	podsEnd []Node
 	// podsEver is true if any master has run pods, or is to run pods.
 	podsEver bool
+	signIn   signInChange
 	away     []Node // locked nodes that do not answer: the user who locked them knows
 
 	mu        sync.Mutex
@@ -315,6 +317,9 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 	}
 	d.images = images.all()
 	if d.podsEnd, d.podsEver, err = (masterKubelets{c.servers}).choose(ctx); err != nil {
+		return nil, err
+	}
+	if err := (signInSteps{d}).chooseSignIn(ctx); err != nil {
 		return nil, err
 	}
 	etcdSteps{d}.chooseLead(ctx)

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 
+	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/ssh"
 )
@@ -37,4 +38,24 @@ func parsedDisk(out string) (*Disk, error) {
 		return nil, fmt.Errorf("read how much of the disk is free from %q: %w", out, err)
 	}
 	return &Disk{Free: available * block, Size: all * block, Least: kube.Host{Machine: word == ""}.LeastDisk()}, nil
+}
+
+// Defragment gives the room back that is free in the files of the cluster's etcd members, one member after another, and has a store that was
+// full take writes again.
+func (c *store) Defragment(ctx context.Context) error {
+	if c.config.Alone() {
+		return c.defragmentAlone(ctx)
+	}
+	authorities, err := c.authorities(ctx)
+	if err != nil {
+		return err
+	}
+	return c.config.Step(ctx, c.master().Name, "etcd defragmentation", func(ctx context.Context) error {
+		client, err := c.etcdAs(ctx, authorities, etcd.Root)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		return etcd.Defragment(ctx, client)
+	})
 }

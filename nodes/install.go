@@ -170,7 +170,7 @@ func (d fileSteps) install(ctx context.Context, node Node) error {
 	if d.cluster.config.idle(node) {
 		files = final.idle(files, d.design.servingUnits(node, final))
 	}
-	missing := found.missing(files)
+	missing := signInSteps(d).unstaged(found, found.missing(files))
 	client, err := d.cluster.connect(ctx, node)
 	if err != nil {
 		return err

@@ -91,7 +91,7 @@ type design struct {
 
 func (d design) kube() kube.Cluster {
 	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, Addressing: d.cluster.Addressing, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host, Runtime: d.runtime, Websockets: d.websockets, Registries: d.cluster.Registries,
-		Proxy: d.cluster.Proxy, Proxied: d.proxied, Podless: d.cluster.registers(), NodeNetwork: d.cluster.NodeNetwork, NodeNetwork6: d.cluster.NodeNetwork6}
+		Proxy: d.cluster.Proxy, Proxied: d.proxied, Podless: d.cluster.registers(), Issuers: d.cluster.Issuers, NodeNetwork: d.cluster.NodeNetwork, NodeNetwork6: d.cluster.NodeNetwork6}
 }
 
 // kubeletOf is the cluster for the kubelet of a node. A master keeps memory for its control plane, uses containerd, and reaches registries without the other masters.

@@ -20,6 +20,7 @@ func (d *deployment) plan() *plan.Plan {
 		fileSteps{d},     // each has its files, and the burano program where it runs it
 		etcdSteps{d},     // the lead's member begins, the others join it one after the other, and each node has a forwarder to them
 		controlSteps{d},  // API servers, controllers and rights
+		signInSteps{d},   // users of issuers sign in at API servers
 		networkSteps{d},  // the network of pods
 		dnsSteps{d},      // the names of Services
 		metricsSteps{d},  // the use of processors and memory

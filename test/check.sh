@@ -59,6 +59,7 @@ units() {
   (cd cmd/terraform-provider-burano/oidc && go vet ./...) # its test needs a Keystone: `make test-openstack-oidc` brings one up
   (cd cmd/terraform-provider-burano && go vet ./...) # its tests start a server: `make test` runs them
   (cd test/conformance/gateway && go vet ./...)      # its test needs a cluster: `make conformance-gateway` brings one up
+  (cd test/issuer && go vet ./...)                   # end-to-end tests build it
 }
 
 beside() {

@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/nodes/signin"
 	"github.com/burano/burano/nodes/ssh"
 )
 
@@ -89,6 +90,8 @@ type Cluster struct {
 	Proxied bool
 	// Podless is true if nodes without a kubelet have Node objects, too.
 	Podless bool
+	// Issuers are those of OpenID Connect whose users sign in.
+	Issuers []signin.Issuer
 	// NodeNetwork is where the nodes are.
 	NodeNetwork netip.Prefix
 	// NodeNetwork6 is where they have their addresses of IPv6; not valid where they have none.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/nodes/signin"
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/nodes/systemd"
 )
@@ -68,7 +69,11 @@ var authentication []byte
 //go:embed manifests/audit.yaml
 var auditRules []byte
 
-const auditPolicy = configs + "audit.yaml"
+const (
+	// AuthenticationFile is the API server's AuthenticationConfiguration.
+	AuthenticationFile = configs + "authentication.yaml"
+	auditPolicy        = configs + "audit.yaml"
+)
 
 // APIServer is the unit of the API server. It talks to etcdURL only, its own node's member: through a list it would
 // wait for members that are still joining.
@@ -106,7 +111,15 @@ resources:
 		{Path: keys + "service-account.pub", Content: servicePublic},
 		{Path: keys + "service-account.key", Content: c.Authorities.ServiceAccount, Mode: 0o600},
 		{Path: configs + "encryption.yaml", Content: []byte(encryption), Mode: 0o600},
-		{Path: configs + "authentication.yaml", Content: authentication},
+		{Path: AuthenticationFile, Content: authentication},
+	}
+	var live []ssh.File
+	if len(c.Issuers) > 0 { // the API server reads the file again by itself, so that its issuers are no reason to restart it
+		content, err := signin.Configuration(authentication, c.Issuers)
+		if err != nil {
+			return systemd.Unit{}, err
+		}
+		live = append(live, ssh.File{Path: AuthenticationFile, Content: content})
 	}
 	if c.Host.Machine {
 		files = append(files, ssh.File{Path: auditPolicy, Content: auditRules})
@@ -130,7 +143,7 @@ resources:
 			"--tls-cert-file="+keys+apiServerPair+".crt",
 			"--tls-private-key-file="+keys+apiServerPair+".key",
 			"--client-ca-file="+keys+"kubernetes-ca.crt",
-			"--authentication-config="+configs+"authentication.yaml",
+			"--authentication-config="+AuthenticationFile,
 			"--authorization-mode=Node,RBAC",
 			"--enable-admission-plugins=NodeRestriction",
 			"--encryption-provider-config="+configs+"encryption.yaml",
@@ -159,6 +172,7 @@ resources:
 		), c.Host.audit()...),
 		Service: []string{fmt.Sprintf("LimitNOFILE=%d", c.Host.openFiles())},
 		Files:   files,
+		Live:    live,
 	}, nil
 }
 

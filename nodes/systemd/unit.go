@@ -24,7 +24,7 @@ type Unit struct {
 	Command     []string   // program and arguments
 	Service     []string   // further lines of the [Service] section, in order: "Type=notify"
 	Files       []ssh.File // files that it reads when it starts: configuration, keys
-	Live        []ssh.File // files that it reads again while it runs: no reason to restart it
+	Live        []ssh.File // files that it reads again while it runs: no reason to restart it; one with a path of Files is in place of that one
 	Packaged    bool       // the image has the unit file: it is enabled and started, not written
 	After       string     // another unit, with ".service", that starts before it and stops after it, where both do; no reason to start it anew; may be empty
 	Needs       string     // a file without which it does not begin, also not at boot; may be empty

@@ -347,6 +347,7 @@ func (c Connections) config(ctx context.Context, object *muranopl.Object, list [
 		Registries:     wanted.Registries,
 		Proxy:          wanted.Proxy,
 		StorageClasses: wanted.StorageClasses,
+		Issuers:        wanted.Issuers,
 		Registry:       registry,
 		LoseVolumes:    VolumeLossesOf(c.Clusters).MayLose(),
 		Fence:          c.Runtime.Fence(),

@@ -11,6 +11,8 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/signin"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/stacks"
@@ -74,6 +76,7 @@ func (c *Clusters) ForeseeReplacements(ctx context.Context, foreseen *preview.Fo
 		VolumeLossesOf(c).foreseeLoss(ctx, object, due, foreseen)
 		if former, err := c.Facts(ctx, object); err == nil && former != nil {
 			foreseePodsOnMasters(object, former.Nodes, foreseen)
+			c.foreseeIssuers(ctx, object, foreseen)
 		}
 	}
 }
@@ -86,6 +89,33 @@ func foreseePodsOnMasters(object *muranopl.Object, former []nodes.Node, foreseen
 		foreseen.Effects = append(foreseen.Effects, "cluster "+object.Text("name")+": its masters run pods, too, that tolerate the taint of masters")
 	case !wanted && ran:
 		foreseen.Effects = append(foreseen.Effects, "cluster "+object.Text("name")+": its masters run no pods any more; their pods move to other nodes, or end")
+	}
+}
+
+// foreseeIssuers adds whose users can sign in at the API from then on, or can no more.
+func (c *Clusters) foreseeIssuers(ctx context.Context, object *muranopl.Object, foreseen *preview.Foreseen) {
+	former, err := nodes.Issuers(ctx, known.Vault{Runtime: c.Runtime, Cluster: object.ID()})
+	if err != nil {
+		return
+	}
+	foresee := func(format string, arguments ...any) {
+		foreseen.Effects = append(foreseen.Effects, "cluster "+object.Text("name")+": "+fmt.Sprintf(format, arguments...))
+	}
+	wanted := task.Desired(object).Issuers
+	for _, one := range wanted {
+		switch i := slices.IndexFunc(former, func(other signin.Issuer) bool { return other.URL == one.URL }); {
+		case i < 0:
+			foresee("users of the issuer %s can sign in at its API, as %sNAME and in the groups %sNAME; nothing restarts", one.URL, one.UsernamePrefix, one.GroupsPrefix)
+		case !one.SameNames(former[i]):
+			foresee("users of the issuer %s, or their groups, have other names from then on, so that bindings of the former names do not hold for them any more", one.URL)
+		case !one.Same(former[i]):
+			foresee("the settings of the issuer %s change; nothing restarts", one.URL)
+		}
+	}
+	for _, one := range former {
+		if !slices.ContainsFunc(wanted, func(other signin.Issuer) bool { return other.URL == one.URL }) {
+			foresee("users of the issuer %s can no longer sign in at its API", one.URL)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/network"
+	"github.com/burano/burano/nodes/signin"
 )
 
 // Defaults of the cluster's class. A stored model may lack a property that was added to the class later.
@@ -58,6 +59,7 @@ type Cluster struct {
 
 	Snapshots, ClaimBackups Schedule
 	StorageClasses          []kube.StorageClass
+	Issuers                 []signin.Issuer
 	KeepVolumes             bool
 	Registry                Registry
 
@@ -115,7 +117,7 @@ func read(p properties) *Cluster {
 		Snapshots:    Schedule{hours(p.number("snapshotEvery", defaultSnapshotHours)), p.number("snapshotsKept", defaultKept)},
 		ClaimBackups: Schedule{hours(p.number("claimBackupEvery", 0)), p.number("claimBackupsKept", defaultKept)},
 		KeepVolumes:  p.flag("keepVolumes", false), Public: p.text("publicCidr"), Public6: p.text("publicIpv6Cidr"),
-		Pods: readPods(p), Peers: readPeers(p), StorageClasses: readStorageClasses(p),
+		Pods: readPods(p), Peers: readPeers(p), StorageClasses: readStorageClasses(p), Issuers: readIssuers(p),
 	}
 	for _, minion := range p.objects("minionNodes") {
 		c.CAdvisor = c.CAdvisor || minion.flag("exposeCAdvisor", false)
@@ -135,6 +137,7 @@ func read(p properties) *Cluster {
 	c.Proxy, err = kube.ParseProxy(kube.ProxySettings{HTTP: p.text("httpProxy"), HTTPS: p.text("httpsProxy"), No: p.text("noProxy"), Masters: p.text("registriesThroughMasters")})
 	c.mistaken(err)
 	c.mistaken(kube.CheckStorageClasses(c.StorageClasses)...)
+	c.mistaken(signin.Check(c.Issuers)...)
 	c.readRegistry(p)
 	return c
 }
@@ -208,6 +211,15 @@ func readStorageClasses(p properties) (classes []kube.StorageClass) {
 			ShareNetwork: entry.text("shareNetwork"), Zones: entry.texts("zones"), MountOptions: entry.texts("mountOptions")})
 	}
 	return classes
+}
+
+func readIssuers(p properties) (issuers []signin.Issuer) {
+	for _, entry := range p.objects("issuers") {
+		issuers = append(issuers, signin.Issuer{URL: entry.text("url"), Audiences: entry.texts("audiences"), Authority: entry.text("ca"), UsernameClaim: entry.text("usernameClaim"),
+			UsernamePrefix: entry.text("usernamePrefix"), GroupsClaim: entry.text("groupsClaim"), GroupsPrefix: entry.text("groupsPrefix"),
+			RequiredClaims: entry.pairs("requiredClaims")}.WithDefaults())
+	}
+	return issuers
 }
 
 // HasStorage reports whether a storage class has the back-end.

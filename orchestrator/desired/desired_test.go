@@ -3,6 +3,7 @@ package desired
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/network"
+	"github.com/burano/burano/nodes/signin"
 )
 
 // readText reads a stored model's JSON.
@@ -59,6 +61,20 @@ func TestAllMistakesAreFoundAtOnce(t *testing.T) {
 		"gatewayMinimum of cluster kube is 3", "publicCidr", "containerRuntime", "dockerRegistry", "httpProxy", `storage class "fast"`} {
 		require.Contains(t, text, about)
 	}
+}
+
+func TestIssuersAreRead(t *testing.T) {
+	const of = `{"name": "kube", "masterNode": {}, "publicCidr": "0.0.0.0/0", "issuers": [%s]}`
+	c, err := readText(t, fmt.Sprintf(of, `{"url": "https://id.example.org", "audiences": ["a", "b"], "groupsClaim": "roles", "requiredClaims": {"tenant": "corp"}},
+		{"url": "https://login.example.net", "audiences": ["c"], "usernamePrefix": "net:", "groupsPrefix": "net:", "usernameClaim": null, "ca": null, "requiredClaims": null}`))
+	require.NoError(t, err)
+	require.Empty(t, c.Mistakes)
+	require.Equal(t, signin.Issuer{URL: "https://id.example.org", Audiences: []string{"a", "b"}, UsernameClaim: "sub", UsernamePrefix: "oidc:", GroupsClaim: "roles", GroupsPrefix: "oidc:",
+		RequiredClaims: map[string]string{"tenant": "corp"}}, c.Issuers[0])
+	require.Equal(t, "net:", c.Issuers[1].UsernamePrefix)
+	c, err = readText(t, fmt.Sprintf(of, `{"url": "http://id.example.org", "audiences": [], "usernamePrefix": "burano:", "ca": "none"}`))
+	require.NoError(t, err)
+	require.Len(t, c.Mistakes, 4)
 }
 
 func TestAValueOfAnotherTypeIsAnErrorAndCountsAsMissing(t *testing.T) {

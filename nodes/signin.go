@@ -1,0 +1,187 @@
+package nodes
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/signin"
+	"github.com/burano/burano/nodes/ssh"
+)
+
+// Users sign in at the API server with tokens of issuers. The API server reads the list of issuers again while it runs, so a change of it restarts nothing.
+// One master after another gets another list: where the first API server does not take it, the others keep theirs.
+
+const (
+	vaultSignIn = "sign-in" // signInRecord as JSON
+	// issuersPatience is how long an API server may take over issuers: it asks each for its keys, and tries again every ten seconds.
+	issuersPatience = 45 * time.Second
+	issuersEvery    = time.Second
+	// mostMetrics limits the API server's metrics, which are a few MiB in a large cluster.
+	mostMetrics = 64 << 20
+)
+
+// signInRecord has the known facts about sign-in at the API servers.
+type signInRecord struct {
+	Issuers []signin.Issuer `json:"issuers,omitempty"` // that all masters took last
+	// Changing is true from before the first master gets another list until all have it.
+	Changing bool `json:"changing,omitempty"`
+}
+
+func loadSignIn(ctx context.Context, vault Vault) (record signInRecord, err error) {
+	text, found, err := vault.Load(ctx, vaultSignIn)
+	if err == nil && found {
+		err = json.Unmarshal(text, &record)
+	}
+	if err != nil {
+		return record, fmt.Errorf("read who signs in: %w", err)
+	}
+	return record, nil
+}
+
+func saveSignIn(ctx context.Context, vault Vault, record signInRecord) error {
+	text, err := json.Marshal(record)
+	if err == nil {
+		err = vault.Store(ctx, vaultSignIn, text)
+	}
+	if err != nil {
+		return fmt.Errorf("store who signs in: %w", err)
+	}
+	return nil
+}
+
+// Issuers are the issuers whose users sign in at the cluster with this vault, as its last deployment left them.
+func Issuers(ctx context.Context, vault Vault) ([]signin.Issuer, error) {
+	record, err := loadSignIn(ctx, vault)
+	return record.Issuers, err
+}
+
+// signInSteps let users sign in at the API servers.
+type signInSteps struct{ *deployment }
+
+// signInChange is the change of the issuers by a deployment.
+type signInChange struct {
+	// staged is true if issuers are there, or were: then a master that has a list gets another one by its own step.
+	staged bool
+	took   []string // the masters that have it
+}
+
+// chooseSignIn records that masters are about to get other issuers.
+func (d signInSteps) chooseSignIn(ctx context.Context) error {
+	record, err := loadSignIn(ctx, d.cluster.config.Vault)
+	if err != nil {
+		return err
+	}
+	changed := !slices.EqualFunc(record.Issuers, d.cluster.config.Issuers, signin.Issuer.Same)
+	d.signIn.staged = len(d.cluster.config.Issuers) > 0 || changed || record.Changing
+	if !changed || record.Changing {
+		return nil
+	}
+	record.Changing = true
+	return saveSignIn(ctx, d.cluster.config.Vault, record)
+}
+
+func (d signInSteps) steps() []step {
+	return []step{{name: stepIssuers, on: d.with(Master), skipIf: !d.signIn.staged,
+		after: needs(here(stepFiles), ifPlanned(here(stepAPIServes)), at(d.leads(), stepAPIReady)), mutex: mutexAPI, run: d.issuers}}
+}
+
+// unstaged are missing files of a node without the list of issuers, which a step of its own changes where there is one.
+func (d signInSteps) unstaged(found facts, missing []ssh.File) []ssh.File {
+	return slices.DeleteFunc(missing, func(file ssh.File) bool {
+		return d.signIn.staged && file.Path == kube.AuthenticationFile && found.files[file.Path] != ""
+	})
+}
+
+// issuers gives a master the list of issuers, and waits until its API server has taken it over.
+func (d signInSteps) issuers(ctx context.Context, node Node) error {
+	there := d.found(node)
+	list := slices.DeleteFunc(there.files(), func(file ssh.File) bool { return file.Path != kube.AuthenticationFile })
+	if len(list) != 1 {
+		return fmt.Errorf("node %s has no %s", node.Name, kube.AuthenticationFile)
+	}
+	changed := there.facts.missing(list)
+	if err := d.upload(ctx, node, changed...); err != nil {
+		return err
+	}
+	if !d.cluster.config.idle(node) {
+		if err := d.taken(ctx, node, list[0]); err != nil {
+			return err
+		}
+	}
+	if len(changed) > 0 && there.facts.files[kube.AuthenticationFile] != "" {
+		d.report(ctx, node, fmt.Sprintf("its API server took over the list of issuers: %d", len(d.cluster.config.Issuers)))
+	}
+	return d.issued(ctx, node)
+}
+
+// taken waits until the API server of a master uses this list.
+func (d signInSteps) taken(ctx context.Context, node Node, list ssh.File) error {
+	config, err := d.bootstrapOn(ctx, node)
+	if err != nil {
+		return err
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("make a client of the API server: %w", err)
+	}
+	var expired *wait.Expired
+	err = d.guarded(ctx, node, []string{"kube-apiserver"}, func(ctx context.Context) error {
+		return wait.Every(issuersEvery).For(issuersPatience).Until(ctx, func(ctx context.Context) error { return uses(ctx, client, config.Host, list) })
+	})
+	if errors.As(err, &expired) && ctx.Err() == nil {
+		return fmt.Errorf("the API server of %s does not take over the issuers, and goes on with the former ones. It asks each issuer for URL/.well-known/openid-configuration and for its keys: "+
+			"look whether the master reaches it, and whether ca has its authority; then deploy again: %w", node.Name, err)
+	}
+	return err
+}
+
+// uses asks an API server for the digest of its AuthenticationConfiguration; another one is asked for again.
+func uses(ctx context.Context, client *http.Client, host string, list ssh.File) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, host+"/metrics", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return wait.Again(err)
+	}
+	defer answer.Body.Close()
+	digest := sha256.Sum256(list.Content)
+	lines := bufio.NewScanner(io.LimitReader(answer.Body, mostMetrics))
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "apiserver_authentication_config_controller_last_config_info{") {
+			if strings.Contains(lines.Text(), `hash="sha256:`+hex.EncodeToString(digest[:])+`"`) {
+				return nil
+			}
+			return wait.Again(errors.New("it uses another list"))
+		}
+	}
+	return wait.Again(cmp.Or(lines.Err(), fmt.Errorf("its metrics (%s) do not name its list", answer.Status)))
+}
+
+// issued records that a master has the list. After the last one the change has ended.
+func (d signInSteps) issued(ctx context.Context, node Node) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.signIn.took = append(d.signIn.took, node.Name); len(d.signIn.took) < len(d.with(Master)) {
+		return nil
+	}
+	return saveSignIn(ctx, d.cluster.config.Vault, signInRecord{Issuers: d.cluster.config.Issuers})
+}
