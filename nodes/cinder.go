@@ -64,34 +64,40 @@ func (c *kubernetesAPI) volumeLine(ctx context.Context, master Node) (net.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	if err := greeted(conn); err != nil {
+	if err := greeted(conn, lineServes, lineHeld); err != nil {
+		if errors.Is(err, errHeld) {
+			err = ErrVolumesHeld
+		}
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
 }
 
-// greeted reads the first line of the controllers, and not a byte more.
-func greeted(conn net.Conn) error {
+// errHeld is the error when another server has the place at a program on a master.
+var errHeld = errors.New("another Burano server answers")
+
+// greeted reads the first line of a program on a master to a server, and not a byte more. The error is errHeld where another server is there.
+func greeted(conn net.Conn, serves, held string) error {
 	if err := conn.SetReadDeadline(time.Now().Add(linePatience)); err != nil {
 		return err
 	}
 	var line strings.Builder
 	for letter := make([]byte, 1); ; {
 		if _, err := io.ReadFull(conn, letter); err != nil {
-			return fmt.Errorf("they say nothing: %w", err)
+			return fmt.Errorf("it sends nothing: %w", err)
 		}
-		if letter[0] == '\n' || line.Len() > len(lineServes) {
+		if letter[0] == '\n' || line.Len() > len(serves) {
 			break
 		}
 		line.Write(letter)
 	}
 	switch line.String() {
-	case lineServes:
+	case serves:
 		return conn.SetReadDeadline(time.Time{})
-	case lineHeld:
-		return ErrVolumesHeld
+	case held:
+		return errHeld
 	}
-	return fmt.Errorf("they say %q, which this version of Burano does not understand", line.String())
+	return fmt.Errorf("it sends %q, which this version of Burano does not understand", line.String())
 }
 
 // OutOfService tells Kubernetes which nodes' servers are certainly off (kube.OutOfService). It returns the names of the marked nodes.

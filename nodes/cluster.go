@@ -149,6 +149,8 @@ type Config struct {
 	Registries kube.Registries
 	// Issuers are those of OpenID Connect whose users sign in at the API server.
 	Issuers []signin.Issuer
+	// KeystoneSignIn lets users sign in there with tokens of Keystone. It needs Binary.
+	KeystoneSignIn bool
 	// StorageClasses are the kinds of volumes that pods can have.
 	StorageClasses []kube.StorageClass
 	// Storing is told, by Deploy, that the controllers of volumes of Cinder run, and wait for somebody who answers them (VolumeLine). May be nil.

@@ -36,6 +36,7 @@ const (
 	stepAPIServes          = "api server serves"
 	stepAPIReady           = "api server ready"
 	stepIssuers            = "issuers"
+	stepSignIn             = "sign-in"
 	stepFormerControllers  = "former controllers"
 	stepForgetDead         = "forget dead nodes"
 	stepControllers        = "controllers"
@@ -319,9 +320,6 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 	if d.podsEnd, d.podsEver, err = (masterKubelets{c.servers}).choose(ctx); err != nil {
 		return nil, err
 	}
-	if err := (signInSteps{d}).chooseSignIn(ctx); err != nil {
-		return nil, err
-	}
 	etcdSteps{d}.chooseLead(ctx)
 	d.lookAtLeaving(ctx)
 	d.lookAtLocked(ctx)
@@ -334,7 +332,7 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 			return nil, err
 		}
 	}
-	return d, nil
+	return d, signInSteps{d}.chooseSignIn(ctx)
 }
 
 func (c *servers) loadRecord(ctx context.Context) (record etcdRecord, err error) {

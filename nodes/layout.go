@@ -89,9 +89,12 @@ type design struct {
 	storage     []kube.Storage // the back-ends of volumes that nodes serve
 }
 
+// signsIn is true if users sign in with tokens of Keystone.
+func (d design) signsIn() bool { return d.cluster.KeystoneSignIn && d.binary != "" }
+
 func (d design) kube() kube.Cluster {
 	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, Addressing: d.cluster.Addressing, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host, Runtime: d.runtime, Websockets: d.websockets, Registries: d.cluster.Registries,
-		Proxy: d.cluster.Proxy, Proxied: d.proxied, Podless: d.cluster.registers(), Issuers: d.cluster.Issuers, NodeNetwork: d.cluster.NodeNetwork, NodeNetwork6: d.cluster.NodeNetwork6}
+		Proxy: d.cluster.Proxy, Proxied: d.proxied, Podless: d.cluster.registers(), Issuers: d.cluster.Issuers, SignIn: d.signsIn(), NodeNetwork: d.cluster.NodeNetwork, NodeNetwork6: d.cluster.NodeNetwork6}
 }
 
 // kubeletOf is the cluster for the kubelet of a node. A master keeps memory for its control plane, uses containerd, and reaches registries without the other masters.
@@ -168,6 +171,9 @@ func (d design) orders(node Node) map[string]pki.Order {
 		if d.cluster.Proxy.ThroughMasters() {
 			add(d.kube().WayOrders())
 		}
+		if d.signsIn() {
+			add(kube.SignInOrders(d.kube()))
+		}
 		orders[publisherPair] = pki.Order{Authority: d.authorities.Etcd, Request: etcd.ClientRequest(etcd.Publisher)}
 	case Gateway:
 		orders[gatewayPair] = pki.Order{Authority: d.authorities.Etcd, Request: etcd.ClientRequest(etcd.Gateway)}
@@ -228,15 +234,8 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 			}
 			l.add(metrics)
 		}
-		if d.binary != "" {
-			publisher, err := d.publisher(node, pairs)
-			if err != nil {
-				return layout{}, err
-			}
-			l.add(publisher)
-			if d.cluster.Proxy.ThroughMasters() {
-				l.add(cluster.Way(kubeNode(node), pairs, remoteBinary, d.binary))
-			}
+		if err := d.programs(l, node, pairs); err != nil {
+			return layout{}, err
 		}
 	case Minion:
 		l.add(cluster.MinionForwarder(d.apis(), pairs))
@@ -275,6 +274,25 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		l.units[name] = d.host.Unit(unit)
 	}
 	return l, nil
+}
+
+// programs adds the units of Burano's own programs of a master.
+func (d design) programs(l layout, node Node, pairs map[string]pki.Pair) error {
+	if d.binary == "" {
+		return nil
+	}
+	publisher, err := d.publisher(node, pairs)
+	if err != nil {
+		return err
+	}
+	l.add(publisher)
+	if d.cluster.Proxy.ThroughMasters() {
+		l.add(d.kube().Way(kubeNode(node), pairs, remoteBinary, d.binary))
+	}
+	if d.signsIn() {
+		l.add(kube.SignIn(d.kube(), pairs, remoteBinary, d.binary))
+	}
+	return nil
 }
 
 // hosts are the lines of a node's hosts file: the nodes, and the API server under its name. A master asks its own, or another one while it is locked; other

@@ -60,6 +60,8 @@ func TestThePlanOfEachKindOfClusterIsAsReviewed(t *testing.T) {
 		"registered-masters-end-pods": {nodes: nodesOf(1, 1, 1), config: func(c *Config) { c.Datastore = network.InKubernetes },
 			state: func(d *deployment) { again(d); d.podsEnd = d.cluster.config.Nodes[:1] }},
 		"issuers":            {nodes: nodesOf(3, 1, 1), config: func(c *Config) { c.Issuers = anIssuer() }, state: func(d *deployment) { again(d); d.signIn.staged = true }},
+		"keystone-sign-in":   {nodes: nodesOf(3, 1, 1), config: func(c *Config) { c.KeystoneSignIn = true }, state: again},
+		"keystone-ends":      {nodes: nodesOf(1, 1, 1), state: func(d *deployment) { again(d); d.signIn.ends = true }},
 		"registry-has-ended": {nodes: nodesOf(1, 1, 1), state: func(d *deployment) { again(d); d.registry = &registryRecord{Ended: true} }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,11 +21,14 @@ import (
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/signin"
+	"github.com/burano/burano/nodes/signin/webhook"
 	"github.com/burano/burano/nodes/ssh"
 )
 
 // Users sign in at the API server with tokens of issuers. The API server reads the list of issuers again while it runs, so a change of it restarts nothing.
 // One master after another gets another list: where the first API server does not take it, the others keep theirs.
+//
+// With tokens of Keystone the API server asks a program on its master, which asks a Burano server (nodes/signin/webhook).
 
 const (
 	vaultSignIn = "sign-in" // signInRecord as JSON
@@ -38,6 +42,8 @@ const (
 // signInRecord has the known facts about sign-in at the API servers.
 type signInRecord struct {
 	Issuers []signin.Issuer `json:"issuers,omitempty"` // that all masters took last
+	// Keystone is true if users sign in with tokens of Keystone, or masters may have the program for it.
+	Keystone bool `json:"keystone,omitempty"`
 	// Changing is true from before the first master gets another list until all have it.
 	Changing bool `json:"changing,omitempty"`
 }
@@ -64,6 +70,12 @@ func saveSignIn(ctx context.Context, vault Vault, record signInRecord) error {
 	return nil
 }
 
+// SignsInByKeystone reports whether users sign in with tokens of Keystone at the cluster with this vault, as its last deployment left it.
+func SignsInByKeystone(ctx context.Context, vault Vault) (bool, error) {
+	record, err := loadSignIn(ctx, vault)
+	return record.Keystone, err
+}
+
 // Issuers are the issuers whose users sign in at the cluster with this vault, as its last deployment left them.
 func Issuers(ctx context.Context, vault Vault) ([]signin.Issuer, error) {
 	record, err := loadSignIn(ctx, vault)
@@ -78,6 +90,9 @@ type signInChange struct {
 	// staged is true if issuers are there, or were: then a master that has a list gets another one by its own step.
 	staged bool
 	took   []string // the masters that have it
+	// ends is true if masters may have the program for tokens of Keystone, and are to have it no more.
+	ends  bool
+	ended []string // the masters without it
 }
 
 // chooseSignIn records that masters are about to get other issuers.
@@ -88,16 +103,43 @@ func (d signInSteps) chooseSignIn(ctx context.Context) error {
 	}
 	changed := !slices.EqualFunc(record.Issuers, d.cluster.config.Issuers, signin.Issuer.Same)
 	d.signIn.staged = len(d.cluster.config.Issuers) > 0 || changed || record.Changing
-	if !changed || record.Changing {
+	d.signIn.ends = record.Keystone && !d.design.signsIn()
+	if (!changed || record.Changing) && (record.Keystone || !d.design.signsIn()) {
 		return nil
 	}
-	record.Changing = true
+	record.Changing, record.Keystone = record.Changing || changed, record.Keystone || d.design.signsIn()
 	return saveSignIn(ctx, d.cluster.config.Vault, record)
 }
 
 func (d signInSteps) steps() []step {
-	return []step{{name: stepIssuers, on: d.with(Master), skipIf: !d.signIn.staged,
-		after: needs(here(stepFiles), ifPlanned(here(stepAPIServes)), at(d.leads(), stepAPIReady)), mutex: mutexAPI, run: d.issuers}}
+	return []step{
+		{name: stepIssuers, on: d.with(Master), skipIf: !d.signIn.staged,
+			after: needs(here(stepFiles), ifPlanned(here(stepAPIServes)), at(d.leads(), stepAPIReady)), mutex: mutexAPI, run: d.issuers},
+		{name: stepSignIn, on: serving(d.deployment, Master), skipIf: !d.design.signsIn(), after: here(stepBinary), run: d.units(false, kube.SignInUnit)},
+		// after its API server asks it no more
+		{name: stepSignIn, on: d.with(Master), skipIf: !d.signIn.ends, after: needs(here(stepFiles), ifPlanned(here(stepAPIServes))), run: d.endSignIn},
+	}
+}
+
+// endSignIn ends the program for tokens of Keystone on a master.
+func (d signInSteps) endSignIn(ctx context.Context, node Node) error {
+	out, err := d.script(ctx, node, "end "+kube.SignInUnit, endUnitScript, map[string]string{"UNIT": kube.SignInUnit})
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(out) == "ended" {
+		d.report(ctx, node, kube.SignInUnit+" ended")
+	}
+	return d.keystoneEnded(ctx, node)
+}
+
+// keystoneEnded records that a master has the program no more.
+func (d signInSteps) keystoneEnded(ctx context.Context, node Node) error {
+	return d.noted(ctx, func(record *signInRecord) bool {
+		d.signIn.ended = append(d.signIn.ended, node.Name)
+		record.Keystone = false
+		return len(d.signIn.ended) == len(d.with(Master))
+	})
 }
 
 // unstaged are missing files of a node without the list of issuers, which a step of its own changes where there is one.
@@ -178,10 +220,52 @@ func uses(ctx context.Context, client *http.Client, host string, list ssh.File) 
 
 // issued records that a master has the list. After the last one the change has ended.
 func (d signInSteps) issued(ctx context.Context, node Node) error {
+	return d.noted(ctx, func(record *signInRecord) bool {
+		d.signIn.took = append(d.signIn.took, node.Name)
+		record.Issuers, record.Changing = d.cluster.config.Issuers, false
+		return len(d.signIn.took) == len(d.with(Master))
+	})
+}
+
+// noted changes the record, where change returns true. Masters change side by side.
+func (d signInSteps) noted(ctx context.Context, change func(record *signInRecord) bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.signIn.took = append(d.signIn.took, node.Name); len(d.signIn.took) < len(d.with(Master)) {
-		return nil
+	record, err := loadSignIn(ctx, d.cluster.config.Vault)
+	if err != nil || !change(&record) {
+		return err
 	}
-	return saveSignIn(ctx, d.cluster.config.Vault, signInRecord{Issuers: d.cluster.config.Issuers})
+	return saveSignIn(ctx, d.cluster.config.Vault, record)
+}
+
+// SignInLines connects to the programs for tokens of Keystone on the masters that serve, without masters of which has returns true. The caller answers on each
+// line (webhook.Answer) until it ends. Masters whose program another server answers have none. The error is of the other masters without a line.
+func SignInLines(ctx context.Context, c *Cluster, has func(master string) bool) (lines map[string]net.Conn, err error) {
+	lines = map[string]net.Conn{}
+	var failures []error
+	for _, master := range only(c.config.servingMasters(), func(master Node) bool { return !has(master.Name) }) {
+		line, err := signInLine(ctx, c, master)
+		switch {
+		case err == nil:
+			lines[master.Name] = line
+		case !errors.Is(err, errHeld):
+			failures = append(failures, fmt.Errorf("%s: %w", master.Name, err))
+		}
+	}
+	return lines, errors.Join(failures...)
+}
+
+func signInLine(ctx context.Context, c *Cluster, master Node) (net.Conn, error) {
+	client, err := c.connect(ctx, master)
+	if err != nil {
+		return nil, err
+	}
+	line, err := client.DialContext(ctx, "unix", webhook.Socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := greeted(line, webhook.Serves, webhook.Held); err != nil {
+		return nil, errors.Join(err, line.Close())
+	}
+	return line, nil
 }

@@ -4,13 +4,16 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/nodes/signin"
 	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/nodes/systemd"
 )
 
 func anIssuer() []signin.Issuer {
@@ -79,6 +82,71 @@ func TestMastersGetIssuersOneAfterAnother(t *testing.T) {
 		require.NoError(t, d.issued(t.Context(), node))
 	}
 	require.True(t, begin(nil).steps()[0].skipIf)
+}
+
+func TestMastersAskWhoseATokenOfKeystoneIs(t *testing.T) {
+	d, pairs := aDesign(t, nodesOf(1, 1, 1), Calico)
+	master := d.cluster.Nodes[0]
+	before, err := d.layout(master, pairs, 1450)
+	require.NoError(t, err)
+	d.cluster.KeystoneSignIn = true
+	for name, order := range d.orders(master) {
+		if _, known := pairs[name]; !known {
+			pairs[name] = pki.Pair{Certificate: []byte("<" + name + ": CN=" + order.Request.CommonName + ">\n"), Key: []byte("<" + name + " key>\n")}
+		}
+	}
+	after, err := d.layout(master, pairs, 1450)
+	require.NoError(t, err)
+	require.NotEqual(t, before.units["kube-apiserver"].Fingerprint(), after.units["kube-apiserver"].Fingerprint())
+	former := map[string]string{}
+	for _, file := range before.files() {
+		former[file.Path] = file.Digest()
+	}
+	var others []ssh.File
+	for _, file := range after.files() {
+		if file.Path == systemd.Folder+"/kube-apiserver.service" {
+			for line := range strings.Lines(string(file.Content)) {
+				if strings.Contains(line, "webhook") {
+					others = append(others, ssh.File{Path: "flag", Content: []byte(line)})
+				}
+			}
+		} else if former[file.Path] != file.Digest() || file.Link != "" && former[file.Path] == "" {
+			others = append(others, file)
+		}
+	}
+	reviewed(t, "sign-in.txt", written(others))
+	require.Contains(t, d.servingUnits(master, after), kube.SignInUnit, "a locked master has none")
+	d.binary = ""
+	without, err := d.layout(master, pairs, 1450)
+	require.NoError(t, err)
+	require.Equal(t, before.units["kube-apiserver"].Fingerprint(), without.units["kube-apiserver"].Fingerprint(), "without the program nobody asks it")
+}
+
+func TestTheProgramForTokensOfKeystoneEndsOnce(t *testing.T) {
+	vault := newVault()
+	begin := func(wanted bool) signInSteps {
+		cluster, err := NewCluster(Config{Name: "c", Nodes: nodesOf(3, 1, 1), Vault: vault, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), KeystoneSignIn: wanted})
+		require.NoError(t, err)
+		d := signInSteps{&deployment{cluster: cluster, lead: cluster.config.Nodes[0], design: design{cluster: cluster.config, binary: "digest"}}}
+		require.NoError(t, d.chooseSignIn(t.Context()))
+		return d
+	}
+	planned := func(d signInSteps) (begins, ends bool) { return !d.steps()[1].skipIf, !d.steps()[2].skipIf }
+	for _, one := range []struct{ wanted, begins, ends bool }{{false, false, false}, {true, true, false}, {true, true, false}, {false, false, true}, {false, false, true}} {
+		begins, ends := planned(begin(one.wanted))
+		require.Equal(t, []bool{one.begins, one.ends}, []bool{begins, ends})
+		known, err := SignsInByKeystone(t.Context(), vault)
+		require.NoError(t, err)
+		require.Equal(t, one.begins || one.ends, known)
+	}
+	d := begin(false)
+	for _, node := range d.with(Master) {
+		_, ends := planned(begin(false))
+		require.True(t, ends, "until it has ended on all masters")
+		require.NoError(t, d.keystoneEnded(t.Context(), node))
+	}
+	_, ends := planned(begin(false))
+	require.False(t, ends)
 }
 
 func TestAnAPIServerThatUsesAListSaysSo(t *testing.T) {

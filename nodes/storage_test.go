@@ -62,17 +62,17 @@ func TestOnlyClustersWithLocalVolumesAreAskedForThem(t *testing.T) {
 func TestWhatTheControllersSayIsReadAndNotAByteMore(t *testing.T) {
 	for _, one := range []struct{ say, rest, wrong string }{
 		{"burano-storage 1 serve\nPRI * HTTP/2.0", "PRI * HTTP/2.0", ""},
-		{"burano-storage 1 held\n", "", ErrVolumesHeld.Error()},
+		{"burano-storage 1 held\n", "", errHeld.Error()},
 		{"burano-storage 2 serve\n", "", "which this version of Burano does not understand"},
 		{"a line that has no end and goes on and on", "", "which this version of Burano does not understand"},
-		{"burano", "", "they say nothing"},
+		{"burano", "", "it sends nothing"},
 	} {
 		ours, theirs := net.Pipe()
 		go func() {
 			_, _ = theirs.Write([]byte(one.say))
 			_ = theirs.Close()
 		}()
-		err := greeted(ours)
+		err := greeted(ours, lineServes, lineHeld)
 		if one.wrong != "" {
 			require.ErrorContains(t, err, one.wrong)
 			continue

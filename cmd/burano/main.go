@@ -95,6 +95,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"server", operator.ImageCommand(connection)},
 		{"node", node.PublishCommand()},
 		{"node", node.ForwardCommand()},
+		{"node", node.AuthenticateCommand()},
 		{"node", node.GatewayCommand()},
 		{"node", node.EtcdCommand()},
 		{"server", operator.ReleaseFilesCommand()},

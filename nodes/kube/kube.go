@@ -92,6 +92,8 @@ type Cluster struct {
 	Podless bool
 	// Issuers are those of OpenID Connect whose users sign in.
 	Issuers []signin.Issuer
+	// SignIn is true if users sign in with tokens of Keystone.
+	SignIn bool
 	// NodeNetwork is where the nodes are.
 	NodeNetwork netip.Prefix
 	// NodeNetwork6 is where they have their addresses of IPv6; not valid where they have none.

@@ -86,31 +86,13 @@ func (c Cluster) APIServer(node Node, etcdURL string, etcdAuthority []byte, pair
 		}
 		servicePublic = append(servicePublic, public...)
 	}
-	// A key opens values that begin with its name. Keys of other clusters may have the same name: each is tried.
-	others := ""
-	for _, key := range c.Authorities.AcceptedEncryption() {
-		others += "  - secretbox:\n      keys:\n"
-		for _, name := range pki.NamesOfEncryptionKey(key) {
-			others += fmt.Sprintf("      - {name: %s, secret: %s}\n", name, base64.StdEncoding.EncodeToString(key))
-		}
-	}
-	encryption := fmt.Sprintf(`apiVersion: apiserver.config.k8s.io/v1
-kind: EncryptionConfiguration
-resources:
-- resources: [secrets]
-  providers:
-  - secretbox:
-      keys:
-      - {name: %s, secret: %s}
-%s  - identity: {}
-`, c.Authorities.EncryptionName, base64.StdEncoding.EncodeToString(c.Authorities.Encryption), others)
 	files := []ssh.File{
 		c.authorityFile(),
 		{Path: c.EtcdAuthorityFile, Content: etcdAuthority},
 		{Path: keys + "front-proxy-ca.crt", Content: c.Authorities.FrontProxy.Trusted()},
 		{Path: keys + "service-account.pub", Content: servicePublic},
 		{Path: keys + "service-account.key", Content: c.Authorities.ServiceAccount, Mode: 0o600},
-		{Path: configs + "encryption.yaml", Content: []byte(encryption), Mode: 0o600},
+		{Path: configs + "encryption.yaml", Content: encryption(c.Authorities), Mode: 0o600},
 		{Path: AuthenticationFile, Content: authentication},
 	}
 	var live []ssh.File
@@ -127,6 +109,8 @@ resources:
 	for _, name := range []string{apiServerPair, apiEtcdPair, apiKubeletPair, frontProxyPair} {
 		files = append(files, pairFiles(name, pairs[name])...)
 	}
+	webhookFlags, webhookFiles := signInWebhook(c, pairs)
+	files = append(files, webhookFiles...)
 	return systemd.Unit{
 		Name:        "kube-apiserver",
 		Description: "Kubernetes API server",
@@ -169,11 +153,85 @@ resources:
 			"--profiling=false",
 			// One that stops takes no connections any more, and otherwise waits for watches, which do not end by themselves, until it is killed.
 			"--shutdown-watch-termination-grace-period=1s",
-		), c.Host.audit()...),
+		), append(c.Host.audit(), webhookFlags...)...),
 		Service: []string{fmt.Sprintf("LimitNOFILE=%d", c.Host.openFiles())},
 		Files:   files,
 		Live:    live,
 	}, nil
+}
+
+// encryption is the API server's EncryptionConfiguration.
+func encryption(of *pki.Cluster) []byte {
+	// A key opens values that begin with its name. Keys of other clusters may have the same name: each is tried.
+	others := ""
+	for _, key := range of.AcceptedEncryption() {
+		others += "  - secretbox:\n      keys:\n"
+		for _, name := range pki.NamesOfEncryptionKey(key) {
+			others += fmt.Sprintf("      - {name: %s, secret: %s}\n", name, base64.StdEncoding.EncodeToString(key))
+		}
+	}
+	return fmt.Appendf(nil, `apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: [secrets]
+  providers:
+  - secretbox:
+      keys:
+      - {name: %s, secret: %s}
+%s  - identity: {}
+`, of.EncryptionName, base64.StdEncoding.EncodeToString(of.Encryption), others)
+}
+
+const (
+	// SignInUnit is the unit of a master's program that answers whose a token of Keystone is.
+	SignInUnit = "burano-sign-in"
+
+	signInAddress    = "127.0.0.1:10261"
+	signInPair       = "sign-in"           // of the program
+	signInClientPair = "apiserver-sign-in" // of the API server
+	signInClient     = "burano:apiserver-sign-in"
+	signInConfig     = configs + "sign-in.yaml"
+	// signInRemembers is how long an API server does not ask for a token again. Burano's server remembers tokens for half a minute more.
+	signInRemembers = "15s"
+)
+
+// SignInOrders are the certificates of that program and of its only client.
+func SignInOrders(c Cluster) map[string]pki.Order {
+	return map[string]pki.Order{
+		signInPair:       {Authority: c.Authorities.Kubernetes, Request: pki.Request{CommonName: SignInUnit, IP: []netip.Addr{netip.MustParseAddr("127.0.0.1")}, Usage: pki.Server}},
+		signInClientPair: {Authority: c.Authorities.Kubernetes, Request: pki.Request{CommonName: signInClient, Usage: pki.Client}},
+	}
+}
+
+// SignIn is the unit of that program, which is a part of Burano's. program and digest are that one's.
+func SignIn(c Cluster, pairs map[string]pki.Pair, program, digest string) systemd.Unit {
+	return systemd.Unit{
+		Name:        SignInUnit,
+		Description: "Burano: users sign in with tokens of Keystone",
+		Command: []string{program, "authenticate", "--listen", signInAddress, "--cert", keys + signInPair + ".crt", "--key", keys + signInPair + ".key",
+			"--client-ca", TrustedFile, "--client", signInClient},
+		Files:  append(pairFiles(signInPair, pairs[signInPair]), c.authorityFile()),
+		Binary: digest,
+	}
+}
+
+// signInWebhook are the flags and files by which an API server asks that program; none where users do not sign in with tokens of Keystone.
+func signInWebhook(c Cluster, pairs map[string]pki.Pair) (flags []string, files []ssh.File) {
+	if !c.SignIn {
+		return nil, nil
+	}
+	config := fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: sign-in
+contexts:
+- {name: sign-in, context: {cluster: sign-in, user: apiserver}}
+clusters:
+- {name: sign-in, cluster: {server: "https://%s/", certificate-authority: %s}}
+users:
+- {name: apiserver, user: {client-certificate: %s, client-key: %s}}
+`, signInAddress, TrustedFile, keys+signInClientPair+".crt", keys+signInClientPair+".key")
+	return []string{"--authentication-token-webhook-config-file=" + signInConfig, "--authentication-token-webhook-version=v1", "--authentication-token-webhook-cache-ttl=" + signInRemembers},
+		append(pairFiles(signInClientPair, pairs[signInClientPair]), ssh.File{Path: signInConfig, Content: []byte(config)})
 }
 
 // Controllers are the units of the controller-manager and the scheduler. elect is for more masters than one.

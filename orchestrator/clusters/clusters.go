@@ -348,6 +348,7 @@ func (c Connections) config(ctx context.Context, object *muranopl.Object, list [
 		Proxy:          wanted.Proxy,
 		StorageClasses: wanted.StorageClasses,
 		Issuers:        wanted.Issuers,
+		KeystoneSignIn: wanted.KeystoneSignIn,
 		Registry:       registry,
 		LoseVolumes:    VolumeLossesOf(c.Clusters).MayLose(),
 		Fence:          c.Runtime.Fence(),

@@ -77,6 +77,7 @@ func (c *Clusters) ForeseeReplacements(ctx context.Context, foreseen *preview.Fo
 		if former, err := c.Facts(ctx, object); err == nil && former != nil {
 			foreseePodsOnMasters(object, former.Nodes, foreseen)
 			c.foreseeIssuers(ctx, object, foreseen)
+			foreseeKeystone(ctx, c, object, foreseen)
 		}
 	}
 }
@@ -117,6 +118,24 @@ func (c *Clusters) foreseeIssuers(ctx context.Context, object *muranopl.Object, 
 			foresee("users of the issuer %s can no longer sign in at its API", one.URL)
 		}
 	}
+}
+
+// foreseeKeystone adds that users sign in at the API with tokens of Keystone from then on, or do no more.
+func foreseeKeystone(ctx context.Context, c *Clusters, object *muranopl.Object, foreseen *preview.Foreseen) {
+	wanted := task.Desired(object)
+	former, err := nodes.SignsInByKeystone(ctx, known.Vault{Runtime: c.Runtime, Cluster: object.ID()})
+	if err != nil || former == wanted.KeystoneSignIn {
+		return
+	}
+	how := "can sign in at its API with their tokens"
+	if former {
+		how = "can no longer sign in at its API with tokens"
+	}
+	away := "The API server restarts, and is away for a few seconds"
+	if max(wanted.Masters, 1+wanted.MastersMade) > 1 {
+		away = "The API servers restart one after another, so that one always serves"
+	}
+	foreseen.Effects = append(foreseen.Effects, fmt.Sprintf("cluster %s: users of Keystone %s. %s", object.Text("name"), how, away))
 }
 
 // Differences finds the servers that must be replaced.

@@ -60,6 +60,7 @@ type Cluster struct {
 	Snapshots, ClaimBackups Schedule
 	StorageClasses          []kube.StorageClass
 	Issuers                 []signin.Issuer
+	KeystoneSignIn          bool
 	KeepVolumes             bool
 	Registry                Registry
 
@@ -117,7 +118,7 @@ func read(p properties) *Cluster {
 		Snapshots:    Schedule{hours(p.number("snapshotEvery", defaultSnapshotHours)), p.number("snapshotsKept", defaultKept)},
 		ClaimBackups: Schedule{hours(p.number("claimBackupEvery", 0)), p.number("claimBackupsKept", defaultKept)},
 		KeepVolumes:  p.flag("keepVolumes", false), Public: p.text("publicCidr"), Public6: p.text("publicIpv6Cidr"),
-		Pods: readPods(p), Peers: readPeers(p), StorageClasses: readStorageClasses(p), Issuers: readIssuers(p),
+		Pods: readPods(p), Peers: readPeers(p), StorageClasses: readStorageClasses(p), Issuers: readIssuers(p), KeystoneSignIn: p.flag("keystoneSignIn", false),
 	}
 	for _, minion := range p.objects("minionNodes") {
 		c.CAdvisor = c.CAdvisor || minion.flag("exposeCAdvisor", false)

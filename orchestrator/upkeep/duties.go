@@ -16,6 +16,7 @@ import (
 
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/signin/webhook"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/known"
@@ -44,6 +45,8 @@ type Config struct {
 	Interval time.Duration
 	// Hour is how long an hour of a schedule of environments' backups is, and the age at which claims may be unused; an hour when 0.
 	Hour time.Duration
+	// Person is the user of a cluster of a project with a token of Keystone (webhook.Answer). Nil where none signs in so.
+	Person func(ctx context.Context, projectID, token string) (webhook.Person, error)
 	// FirstExpiry is told when the first certificate of a cluster ends. May be nil.
 	FirstExpiry func(environmentID, clusterID string, end time.Time)
 }
@@ -107,7 +110,7 @@ func (c Config) ask(ctx context.Context, environment *keeper.Environment, cluste
 
 // Duties are the duties for clusters and servers.
 func Duties(config Config) []keeper.Duty {
-	duties := []keeper.Duty{newHealth(config), newKept(config), newCertificates(config), newLoads(config), newGatewayLoads(config), newStorageDuty(config), newAttachmentsDuty(config), newClaimsDuty(config), newBackupsDuty(config), newPodsDuty(config)}
+	duties := []keeper.Duty{newHealth(config), newKept(config), newCertificates(config), newLoads(config), newGatewayLoads(config), newStorageDuty(config), newSignInDuty(config), newAttachmentsDuty(config), newClaimsDuty(config), newBackupsDuty(config), newPodsDuty(config)}
 	if config.Snapshots != nil {
 		duties = append(duties, newScheduled(config))
 	}

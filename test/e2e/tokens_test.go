@@ -18,9 +18,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/gophercloud/gophercloud/v2/openstack/config"
+	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/tools/clientcmd"
 	clientapi "k8s.io/client-go/tools/clientcmd/api"
@@ -99,13 +102,13 @@ func (i *issuer) token(t *testing.T, user string) string {
 // withToken runs kubectl with a token in place of a certificate.
 func (c *cluster) withToken(t *testing.T, token string, args ...string) (string, error) {
 	t.Helper()
-	config, err := clientcmd.LoadFromFile(c.kubeconfig)
+	written, err := clientcmd.LoadFromFile(c.kubeconfig)
 	require.NoError(t, err)
-	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientapi.AuthInfo{Token: token}
+	for name := range written.AuthInfos {
+		written.AuthInfos[name] = &clientapi.AuthInfo{Token: token}
 	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, clientcmd.WriteToFile(*config, path))
+	require.NoError(t, clientcmd.WriteToFile(*written, path))
 	return outputOf(exec.Command(c.lab.kubectl(), append([]string{"--kubeconfig", path}, args...)...))
 }
 
@@ -136,7 +139,74 @@ func (c *cluster) refused(t *testing.T, token string) {
 	require.Contains(t, output, "You must be logged in to the server")
 }
 
-// TestUsersSignInAtTheAPI has users of an issuer sign in at the API server of a running cluster, and then no more.
+// tokensOfKeystone has users of the project sign in with tokens of Keystone, and no others. In `make soak` a user who is deleted is refused within a minute, and
+// certificates work without the server.
+func (s *scaling) tokensOfKeystone(t *testing.T) {
+	l := s.lab
+	member := l.user(t, "burano-demo").provider.Token()
+	l.eventually(t, 30*time.Second, "a member's token is admitted", func() error { // as soon as the server has connected to the master
+		_, _, err := s.cluster.whoami(t, member)
+		return err
+	})
+	name, groups, err := s.cluster.whoami(t, member)
+	require.NoError(t, err)
+	require.Equal(t, "keystone:demo@Default", name)
+	require.Subset(t, groups, []string{"burano:admins", "keystone:role:member"})
+	output, err := s.cluster.withToken(t, member, "create", "configmap", "theirs")
+	require.NoError(t, err, output)
+	s.cluster.refused(t, l.user(t, "burano-other").provider.Token())
+	s.cluster.refused(t, "gAAAAAnonsense")
+	s.cluster.kubectl(t, "", "get", "pods", "-A") // certificates and tokens of ServiceAccounts work as before
+	account := strings.TrimSpace(s.cluster.kubectl(t, "", "create", "token", "default"))
+	name, _, err = s.cluster.whoami(t, account)
+	require.NoError(t, err)
+	require.Equal(t, "system:serviceaccount:default:default", name)
+
+	var reader string
+	t.Run("a reader reads, and does not write", func(t *testing.T) {
+		file := strings.TrimPrefix(l.reader(t)[0], "OS_CLIENT_CONFIG_FILE=")
+		options, _, _, err := clouds.Parse(clouds.WithCloudName("onlooker"), clouds.WithLocations(file))
+		require.NoError(t, err)
+		provider, err := config.NewProviderClient(t.Context(), options)
+		require.NoError(t, err)
+		reader = provider.Token()
+		output, err := s.cluster.withToken(t, reader, "get", "pods", "-A")
+		require.NoError(t, err, output)
+		output, err = s.cluster.withToken(t, reader, "create", "configmap", "never")
+		require.Error(t, err)
+		require.Contains(t, strings.ToLower(output), "forbidden")
+	})
+	if !soaking() { // the rest waits until caches have ended
+		return
+	}
+	deleted := time.Now()
+	l.eventually(t, time.Minute, "the token of a deleted user is refused", func() error {
+		if name, _, err := s.cluster.whoami(t, reader); err == nil {
+			return fmt.Errorf("it is that of %s", name)
+		}
+		return nil
+	})
+	t.Logf("a deleted user was refused after %.1f s", time.Since(deleted).Seconds())
+
+	require.NoError(t, l.server.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, l.server.Wait())
+	l.eventually(t, time.Minute, "without the server tokens are refused", func() error {
+		if name, _, err := s.cluster.whoami(t, member); err == nil {
+			return fmt.Errorf("it is that of %s", name)
+		}
+		return nil
+	})
+	require.Contains(t, s.in(t, "murano-kube-1", "journalctl -u burano-sign-in --no-pager"), "no Burano server is connected to this master")
+	s.cluster.kubectl(t, "", "get", "configmap", "theirs")
+	l.launch(t)
+	l.healthy(t)
+	l.eventually(t, time.Minute, "with the server they are admitted again", func() error {
+		_, _, err := s.cluster.whoami(t, member)
+		return err
+	})
+}
+
+// TestUsersSignInAtTheAPI has users of an issuer, and of Keystone, sign in at the API server of a running cluster, and then no more.
 func TestUsersSignInAtTheAPI(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
@@ -204,6 +274,17 @@ func TestUsersSignInAtTheAPI(t *testing.T) {
 	s.cluster.refused(t, anna)
 	require.Equal(t, apiServer, s.startedAt(t, "murano-kube-1", "kube-apiserver"), "nothing restarted")
 	require.Contains(t, s.cluster.kubectl(t, "", "get", "configmap", "hers"), "hers")
+
+	write("    keystoneSignIn: true\n")
+	require.Contains(t, preview(), "users of Keystone can sign in at its API with their tokens. The API server restarts")
+	deploy()
+	require.NotContains(t, preview(), "users of Keystone", "a second deployment changes nothing")
+	s.tokensOfKeystone(t)
+	write("")
+	require.Contains(t, preview(), "users of Keystone can no longer sign in at its API with tokens")
+	deploy()
+	s.cluster.refused(t, demo.provider.Token())
+	require.Equal(t, "inactive", strings.TrimSpace(s.in(t, "murano-kube-1", "systemctl is-active burano-sign-in || true")))
 	if soaking() { // an issuer that is not reached changes nothing
 		write(settings(s.cluster.kubectl(t, "", "get", "configmap", "kube-root-ca.crt", "-o", `jsonpath={.data.ca\.crt}`)))
 		output, err = l.try(l.as("burano-demo"), "burano", "deploy", file, "--follow")

@@ -181,7 +181,7 @@ var roomsMayImport = map[string][]string{
 	"cmd/burano/node":                {"cmd/burano/cli", "cmd/burano/process"},
 	"cmd/burano/operator":            {"cmd/burano/cli", "cmd/burano/process", "cmd/burano/server"},
 	"cmd/burano/server":              {"cmd/burano/cli", "cmd/burano/process"},
-	"nodes":                          {"nodes/access", "nodes/etcd", "nodes/kube", "nodes/network", "nodes/pki", "nodes/plan", "nodes/signin", "nodes/ssh", "nodes/systemd"},
+	"nodes":                          {"nodes/access", "nodes/etcd", "nodes/kube", "nodes/network", "nodes/pki", "nodes/plan", "nodes/signin", "nodes/signin/webhook", "nodes/ssh", "nodes/systemd"},
 	"nodes/access":                   {"nodes/ssh"},
 	"nodes/claimdata":                {"nodes/ssh"},
 	"nodes/claimdata/claimdatatest":  {"nodes/ssh"},

@@ -198,13 +198,8 @@ func (h accessHandlers) credential(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	person := access.Person{User: userOf(caller), Groups: []string{groupOf(caller)}, Lifetime: credentialLife}
-	if caller.ProjectID != "" {
-		person.Groups = append(person.Groups, "keystone:project:"+caller.ProjectID)
-	}
-	for _, role := range caller.Roles {
-		person.Groups = append(person.Groups, "keystone:role:"+role)
-	}
+	person := withRoles(caller)
+	person.Lifetime = credentialLife
 	if !caller.Expires.IsZero() {
 		person.Lifetime = min(person.Lifetime, max(time.Until(caller.Expires), time.Minute))
 	}
@@ -214,6 +209,31 @@ func (h accessHandlers) credential(c echo.Context) error {
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.JSON(http.StatusOK, made)
+}
+
+// withRoles is a caller with the rights of their roles in Keystone.
+func withRoles(caller identity.Caller) access.Person {
+	person := access.Person{User: userOf(caller), Groups: []string{groupOf(caller)}}
+	if caller.ProjectID != "" {
+		person.Groups = append(person.Groups, "keystone:project:"+caller.ProjectID)
+	}
+	for _, role := range caller.Roles {
+		person.Groups = append(person.Groups, "keystone:role:"+role)
+	}
+	return person
+}
+
+// PersonOf is a caller with a token as a user of a cluster of a project, as a kubeconfig of sign_in=keystone makes one.
+func PersonOf(caller identity.Caller, projectID string) (access.Person, error) {
+	switch {
+	case caller.ProjectID == "":
+		return access.Person{}, fault.New(fault.Unauthorized, "the token belongs to no project: use one that is scoped to the project of the cluster")
+	case caller.ProjectID != projectID:
+		return access.Person{}, fault.New(fault.Unauthorized, "the token belongs to another project than the cluster")
+	case !caller.May(ruleReaders):
+		return access.Person{}, fault.New(fault.Unauthorized, "the policy does not let the user %s use clusters (rule %s)", caller.UserName, ruleReaders)
+	}
+	return withRoles(caller), nil
 }
 
 // publicKey is the answer with a key.

@@ -5,6 +5,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/web/policy"
 )
 
 func TestKubeconfigsAreForGroupsThatTheirCallersMayHave(t *testing.T) {
@@ -51,6 +55,27 @@ func TestKubeconfigsAreForGroupsThatTheirCallersMayHave(t *testing.T) {
 		require.Equal(t, one.code, code, "%s: %s", one.query, text)
 		require.Contains(t, text, one.says, one.query)
 	}
+}
+
+func TestATokenIsOfAUserOfTheClustersProject(t *testing.T) {
+	caller := func(project string, roles ...string) identity.Caller {
+		return policy.New().Apply(identity.Caller{UserID: "1234", UserName: "anna", UserDomainName: "Default", ProjectID: project, Roles: roles})
+	}
+	for _, one := range []struct {
+		role, group string
+	}{{"reader", "burano:readers"}, {"member", "burano:admins"}} {
+		person, err := PersonOf(caller("p", one.role), "p")
+		require.NoError(t, err)
+		require.Equal(t, "keystone:anna@Default", person.User)
+		require.Equal(t, []string{one.group, "keystone:project:p", "keystone:role:" + one.role}, person.Groups)
+	}
+	_, err := PersonOf(caller("q", "admin"), "p")
+	require.ErrorContains(t, err, "another project")
+	require.Equal(t, fault.Unauthorized, fault.KindOf(err))
+	_, err = PersonOf(caller("", "member"), "p")
+	require.ErrorContains(t, err, "belongs to no project")
+	_, err = PersonOf(identity.Caller{UserName: "anna", ProjectID: "p"}.Under(func(string) bool { return false }), "p")
+	require.ErrorContains(t, err, "get_reader_kubeconfig")
 }
 
 func TestACredentialHasTheRightsOfTheCallersRoles(t *testing.T) {

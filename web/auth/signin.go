@@ -127,6 +127,11 @@ func (a *Authenticator) Known(request *http.Request) bool {
 	return token != "" && a.tokens.remembers(token)
 }
 
+// Caller is the user with a token, of which Keystone is asked at most once in half a minute. An unknown token is a fault of kind Unauthorized.
+func (a *Authenticator) Caller(ctx context.Context, token string) (identity.Caller, error) {
+	return a.tokens.caller(ctx, token)
+}
+
 // held are the tokens of a sign-in.
 type held struct {
 	Base    string `json:"base,omitempty"`    // of no project, with which another project can be chosen; "" by an application credential

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes/signin/webhook"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/access"
 	"github.com/burano/burano/orchestrator/engine"
@@ -59,4 +61,19 @@ func (w *wiring) addClusters(config *api.Config) {
 	config.Deleted = orchestrator.NewUndeletion(w.rows, func(ctx context.Context, environmentID string) error {
 		return known.ForgetClusters(ctx, w.rows.Secrets(), w.tasks, environmentID)
 	})
+}
+
+// person is the user of a cluster of a project with a token of Keystone.
+func (w *wiring) person(ctx context.Context, projectID, token string) (webhook.Person, error) {
+	caller, err := w.authenticator.Caller(ctx, token)
+	if err == nil {
+		var person access.Person
+		if person, err = api.PersonOf(w.rules.Apply(caller), projectID); err == nil {
+			return webhook.Person{User: person.User, UID: caller.UserID, Groups: person.Groups}, nil
+		}
+	}
+	if fault.KindOf(err) == fault.Unauthorized {
+		err = &webhook.Refused{Reason: err.Error()}
+	}
+	return webhook.Person{}, err
 }

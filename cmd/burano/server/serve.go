@@ -156,7 +156,7 @@ func (w *wiring) clusterIDs(ctx context.Context, environmentID string) ([]string
 // keeper looks after deployed environments.
 func (w *wiring) keeper() *keeper.Keeper {
 	every := w.options.keeperInterval
-	duties := upkeep.Duties(upkeep.Config{Reach: w.natives.Reach, Secrets: w.tasks, Meters: w.meters, Interval: every, Hour: w.options.tests.anHour(), FirstExpiry: measureCertificates(w.metrics)})
+	duties := upkeep.Duties(upkeep.Config{Reach: w.natives.Reach, Secrets: w.tasks, Meters: w.meters, Interval: every, Hour: w.options.tests.anHour(), Person: w.person, FirstExpiry: measureCertificates(w.metrics)})
 	return keeper.New(keeper.Config{Store: w.rows, Duties: duties,
 		Clusters: w.clusterIDs,
 		Waits:    w.tasks.HasSuspect, Running: w.running, Memory: w.budgets.machines,
