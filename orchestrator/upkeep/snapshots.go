@@ -60,7 +60,7 @@ func (s scheduled) Look(ctx context.Context, environment *keeper.Environment) (r
 			continue
 		}
 		_, failed := s.take(ctx, snapshot.Subject{EnvironmentID: environment.ID, ClusterID: cluster.ID, ClusterName: cluster.Name, Kind: store.Scheduled,
-			Reason: fmt.Sprintf("every %s", every), Keep: cluster.Snapshots.Kept})
+			Reason: fmt.Sprintf("every %g hours", every.Hours()), Keep: cluster.Snapshots.Kept})
 		if failed == nil {
 			continue
 		}

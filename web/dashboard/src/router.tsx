@@ -102,9 +102,10 @@ const workload = createRoute({
 const add = createRoute({
   getParentRoute: () => root,
   path: '/environments/$environment/add/$package',
-  validateSearch: (search): { step?: number; deploy?: true } => ({
+  validateSearch: (search): { step?: number; deploy?: true; quick?: true } => ({
     step: Number(search.step) >= 1 ? Math.trunc(Number(search.step)) : undefined,
     deploy: search.deploy ? true : undefined,
+    quick: search.quick ? true : undefined,
   }),
   component: lazyRouteComponent(() => import('./wizard/AddPage'), 'AddPage'),
 });

@@ -15,10 +15,17 @@ export class ApiError extends Error {
     readonly requestId: string,
     /** The faults of an object model, if the server lists them. */
     readonly problems: Schema<'Problem'>[] = [],
+    /** Whether the answer is a page of HTML: of a proxy, and not of Burano. */
+    readonly isForeign = false,
   ) {
     super(message);
     this.name = 'ApiError';
   }
+}
+
+/** No answer came: the server, a proxy before it or the network is away. */
+export class Unreachable extends Error {
+  override readonly name = 'Unreachable';
 }
 
 /** No user is signed in, or not any more. */
@@ -43,11 +50,18 @@ export async function readError(response: Response): Promise<ApiError> {
   try {
     body = JSON.parse(text) as ErrorBody;
   } catch {
+    if (/^\s*</.test(text)) return new ApiError(response.status, titleIn(text) || response.statusText, requestId, [], true);
     body = { message: text };
   }
   const reason = body.error?.message || body.message || body.explanation || body.title || response.statusText;
   return new ApiError(response.status, plain(reason), requestId, body.problems ?? []);
 }
+
+/** The title of a page. */
+const titleIn = (page: string): string => (/<title[^>]*>([^<]{0,200})</i.exec(page)?.[1] ?? '').trim();
+
+/** The error of a request without an answer; browsers have a TypeError for that, such as "Failed to fetch". */
+export const readFailure = (error: unknown): unknown => (error instanceof TypeError ? new Unreachable(error.message) : error);
 
 const asBrowser: Middleware = {
   onRequest({ request }) {
@@ -60,6 +74,7 @@ const asBrowser: Middleware = {
     if (!response.ok) throw await readError(response);
     return response;
   },
+  onError: ({ error }) => readFailure(error) as Error,
 };
 
 export const api = createClient<paths>({ baseUrl: '/', credentials: 'same-origin' });
@@ -77,6 +92,8 @@ export async function send(path: string, init: RequestInit): Promise<Response> {
     ...init,
     credentials: 'same-origin',
     headers: { ...init.headers, 'X-Requested-With': 'burano-dashboard', Accept: 'application/json' },
+  }).catch((error: unknown) => {
+    throw readFailure(error);
   });
   if (!response.ok) throw await readError(response);
   return response;

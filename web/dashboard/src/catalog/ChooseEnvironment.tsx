@@ -2,10 +2,13 @@ import { Button, Form, FormGroup, FormSelect, FormSelectOption, Modal, ModalBody
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useId, useState, type FormEvent } from 'react';
 
+import { recall } from '../draft/draft';
 import { createEnvironment, environmentsQuery, isBusy } from '../environments/environments';
 import { useRegion } from '../regions/regions';
 import { Failure } from '../shell/Failure';
+import { useSession } from '../session/session';
 import { useText } from '../text';
+import { suggested } from './about';
 
 interface Props {
   application: string;
@@ -26,7 +29,8 @@ export function ChooseEnvironment({ application, onChosen, onClose }: Props) {
   const [chosen, setChosen] = useState('');
   const [name, setName] = useState('');
   const isNew = wantsNew ?? list.length === 0;
-  const environment = chosen || list.find((one) => !isBusy(one))?.id || '';
+  const user = useSession().user?.id ?? '';
+  const environment = chosen || suggested(list.filter((one) => !isBusy(one)).map((one) => one.id ?? ''), (one) => recall(localStorage, user, one) !== '');
   const create = useMutation({
     mutationFn: (wanted: string) => createEnvironment(wanted, { region }),
     onSuccess: (made) => {
@@ -58,6 +62,7 @@ export function ChooseEnvironment({ application, onChosen, onClose }: Props) {
               body={
                 !isNew && (
                   <FormSelect aria-label={words.environment} value={environment} onChange={(_event, value) => setChosen(value)}>
+                    <FormSelectOption value="" label={text.wizard.choose} isPlaceholder isDisabled />
                     {list.map((one) => (
                       <FormSelectOption key={one.id} value={one.id} label={one.name ?? ''} isDisabled={isBusy(one)} />
                     ))}

@@ -176,7 +176,7 @@ function Buttons({ application }: { application: Package }) {
     },
     onSuccess: (made) => {
       void client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
-      return navigate({ to: '/environments/$environment/add/$package', params: { environment: made.id ?? '', package: id }, search: { deploy: true } });
+      return navigate({ to: '/environments/$environment/add/$package', params: { environment: made.id ?? '', package: id }, search: { deploy: true, quick: true } });
     },
   });
   return (

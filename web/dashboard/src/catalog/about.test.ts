@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { en } from '../text/en';
 import type { Field } from '../wizard/values';
-import { licenseOf, needsOf, quickName, supplierOf } from './about';
+import { licenseOf, needsOf, quickName, suggested, supplierOf } from './about';
 
 const form = (...fields: Field[]) => [{ name: 'one', fields }];
 
@@ -34,4 +34,13 @@ it('reads a supplier, and leads to web pages only', () => {
 
 it('takes the first free name', () => {
   expect(quickName(['quick-env-1', 'other', 'quick-env-3'])).toBe('quick-env-2');
+});
+
+it('suggests the only environment, or the one with a draft, and else none', () => {
+  const isDrafted = (one: string) => one === 'b';
+  expect(suggested(['a'], isDrafted)).toBe('a');
+  expect(suggested(['a', 'b', 'c'], isDrafted)).toBe('b');
+  expect(suggested(['a', 'c'], isDrafted)).toBe('');
+  expect(suggested(['a', 'b'], () => true)).toBe('');
+  expect(suggested([], isDrafted)).toBe('');
 });

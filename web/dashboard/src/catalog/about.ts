@@ -56,3 +56,9 @@ export function quickName(taken: string[]): string {
     if (!taken.includes(`quick-env-${n}`)) return `quick-env-${n}`;
   }
 }
+
+/** The environment to begin with: the only one, or the only one with a draft of the user; '' where the user has to choose. */
+export function suggested(environments: string[], hasDraft: (environment: string) => boolean): string {
+  const drafted = environments.filter(hasDraft);
+  return (environments.length === 1 ? environments[0] : drafted.length === 1 ? drafted[0] : '') ?? '';
+}

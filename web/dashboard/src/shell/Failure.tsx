@@ -1,6 +1,6 @@
 import { Alert, AlertActionLink, Content } from '@patternfly/react-core';
 
-import { ApiError } from '../api/client';
+import { ApiError, Unreachable } from '../api/client';
 import { useFirstText } from '../text';
 
 /** Shows an error, in the server's own words and with the id by which its operator finds the request. */
@@ -8,6 +8,8 @@ export function Failure({ error, onRetry }: { error: Error; onRetry?: () => void
   const text = useFirstText();
   const requestId = error instanceof ApiError ? error.requestId : '';
   const problems = error instanceof ApiError ? error.problems : [];
+  const foreign = error instanceof ApiError && error.isForeign;
+  const message = error instanceof Unreachable ? text.shell.unreachable : foreign ? text.shell.foreign(error.status, error.message) : error.message;
   return (
     <Alert
       variant="danger"
@@ -16,7 +18,7 @@ export function Failure({ error, onRetry }: { error: Error; onRetry?: () => void
       actionLinks={onRetry && <AlertActionLink onClick={onRetry}>{text.shell.tryAgain}</AlertActionLink>}
     >
       <Content component="p" className="burano-breaks">
-        {error.message}
+        {message}
       </Content>
       {problems.length > 0 && (
         <Content component="ul">

@@ -29,6 +29,7 @@ import { useFirstText } from '../text';
 import { FirstVisit } from '../welcome/FirstVisit';
 import { LateMenu } from './LateMenu';
 import { groups, mayOpen } from './pages';
+import { useTabTitle } from './useTabTitle';
 
 const Projects = lazy(() => import('./Menus').then(({ Projects }) => ({ default: Projects })));
 const Account = lazy(() => import('./Menus').then(({ Account }) => ({ default: Account })));
@@ -40,6 +41,7 @@ export function Shell() {
   const text = useFirstText();
   const path = useRouterState({ select: (state) => state.location.pathname });
   const session = useSession();
+  useTabTitle(text.shell.product);
   return (
     <Page
       isManagedSidebar

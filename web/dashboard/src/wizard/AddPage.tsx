@@ -4,8 +4,9 @@ import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
 
 import { packageQuery } from '../catalog/catalog';
-import { deployUnseen } from '../draft/draft';
+import { deployUnseen, discard } from '../draft/draft';
 import { useDraft } from '../draft/useDraft';
+import { deleteEnvironment, environmentQuery, environmentsQuery } from '../environments/environments';
 import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
@@ -21,7 +22,7 @@ export function AddPage() {
   const text = useText();
   const words = text.wizard;
   const { environment, package: id } = useParams({ from: route });
-  const { step = 1, deploy: deploys } = useSearch({ from: route });
+  const { step = 1, deploy: deploys, quick } = useSearch({ from: route });
   const navigate = useNavigate();
   const client = useQueryClient();
   const { user, draft } = useDraft(environment);
@@ -35,6 +36,17 @@ export function AddPage() {
     const deployment = await deployUnseen(client, user, environment);
     if (!deployment) return toEnvironment(); // which shows the plan
     return navigate({ to: '/environments/$environment/deployments/$deployment', params: { environment, deployment } });
+  };
+  // An environment that was made for this application only is of no use without it.
+  const cancel = async () => {
+    if (!quick) return toEnvironment();
+    const { services = [], version } = await client.fetchQuery({ ...environmentQuery(environment, draft?.session), staleTime: 0 });
+    if (services.length > 0 || version !== 0) return toEnvironment();
+    if (draft) await discard(client, user, environment, draft);
+    await deleteEnvironment(environment);
+    await navigate({ to: '/catalog/$package', params: { package: id } });
+    client.removeQueries({ queryKey: environmentQuery(environment).queryKey });
+    return client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
   };
   const error = definition.error ?? application.error ?? taken.error;
   return (
@@ -57,11 +69,11 @@ export function AddPage() {
               key={`${environment}/${id}`}
               definition={definition.data}
               at={step - 1}
-              onGo={(next) => void navigate({ to: '.', search: { step: next + 1, deploy: deploys } })}
+              onGo={(next) => void navigate({ to: '.', search: { step: next + 1, deploy: deploys, quick } })}
               suggested={freeName(application.data.name ?? '', taken.data)}
               action={deploys ? words.addAndDeploy : words.add}
               onAdded={onAdded}
-              onClose={() => void toEnvironment()}
+              onClose={() => void cancel()}
             />
           </Place.Provider>
         )}

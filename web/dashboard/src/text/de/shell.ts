@@ -30,6 +30,8 @@ export const shell: Texts['shell'] = {
   signOut: 'Abmelden',
   loading: 'Wird geladen …',
   failed: 'Das hat nicht geklappt',
+  unreachable: 'Der Server antwortet nicht. Prüfen Sie Ihre Verbindung, und versuchen Sie es noch einmal.',
+  foreign: (status, title) => `Ein Proxy zwischen Ihrem Browser und Burano hat mit ${status}${title && ` (${title})`} geantwortet. Versuchen Sie es noch einmal; bleibt es dabei, weiß der Betreiber des Proxys weiter.`,
   request: (id) => `Anfrage ${id}`,
   tryAgain: 'Noch einmal versuchen',
   notFound: 'Diese Seite gibt es nicht',

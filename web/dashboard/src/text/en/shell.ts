@@ -28,6 +28,8 @@ export const shell = {
   signOut: 'Sign out',
   loading: 'Loading…',
   failed: 'That did not work',
+  unreachable: 'The server does not answer. Check your connection, and try again.',
+  foreign: (status: number, title: string) => `A proxy between your browser and Burano answered ${status}${title && ` (${title})`}. Try again; if that stays, tell the operator of the proxy.`,
   request: (id: string) => `Request ${id}`,
   tryAgain: 'Try again',
   notFound: 'There is no such page',
