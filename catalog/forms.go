@@ -2,6 +2,10 @@ package catalog
 
 import (
 	"context"
+	"net/url"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
 
 	"github.com/burano/burano/catalog/ui"
 	"github.com/burano/burano/internal/fault"
@@ -28,6 +32,49 @@ func (s *Service) Forms(ctx context.Context, caller identity.Caller, id string) 
 	}
 	p.Judge(definition)
 	return p, definition, nil
+}
+
+// FormsOf is Forms for an object of a model, with the id of the package: the object's record names the package, else its type does, such as class/1.0.0@package, else it is a package with the class.
+// The version is the type's where the catalog has it, and else the newest.
+func (s *Service) FormsOf(ctx context.Context, caller identity.Caller, object map[string]any) (p *Package, definition *ui.Definition, id string, err error) {
+	header, _ := object["?"].(map[string]any)
+	text, _ := header["type"].(string)
+	class, of, _ := strings.Cut(text, "/")
+	version, name, _ := strings.Cut(of, "@")
+	query := url.Values{"catalog": {"true"}}
+	if record, is := ui.RecordOf(object); is {
+		name = record.Package
+	}
+	if name != "" {
+		query.Set("fqn", name)
+	} else {
+		query.Set("class_name", class)
+	}
+	records, _, err := s.List(ctx, caller, query)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	best := -1
+	for i, one := range records {
+		switch {
+		case best < 0, one.Version == version && records[best].Version != version:
+			best = i
+		case (one.Version == version) == (records[best].Version == version) && newer(one.Version, records[best].Version):
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil, nil, "", fault.New(fault.NotFound, "The catalog has no package with the forms of %s", class)
+	}
+	p, definition, err = s.Forms(ctx, caller, records[best].ID)
+	return p, definition, records[best].ID, err
+}
+
+// newer compares the versions of packages.
+func newer(a, b string) bool {
+	one, err := semver.NewVersion(a)
+	other, wrong := semver.NewVersion(b)
+	return err == nil && wrong == nil && one.GreaterThan(other)
 }
 
 func firstError(problems []*ui.Problem) error {

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 
 	"github.com/burano/burano/internal/fault"
@@ -119,6 +120,46 @@ func (s Models) DeleteServices(ctx context.Context, caller identity.Caller, envi
 		return nil
 	})
 	return editedSession(err, session.ID)
+}
+
+// Component returns an application of the environment, or of the session's draft of it, with its secrets: for the forms that edit it, and not for readers.
+func (s Models) Component(ctx context.Context, caller identity.Caller, environmentID, sessionID, id string) (map[string]any, error) {
+	environment, err := s.environment(ctx, caller, environmentID)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := s.draft(ctx, environment, sessionID)
+	if err != nil {
+		return nil, err
+	}
+	if at := placeOf(objects, id); at >= 0 {
+		return store.Copy(objects["services"].([]any)[at].(map[string]any)), nil
+	}
+	return nil, fault.New(fault.NotFound, "Environment %s has no application %s", environment.Name, id)
+}
+
+// ReplaceComponent puts an application in the place of its former state in the session's draft. A draft in which it has changed since is a fault of kind
+// Conflict.
+func (s Models) ReplaceComponent(ctx context.Context, caller identity.Caller, environmentID, sessionID string, was, now map[string]any) error {
+	environment, session, err := s.mayEdit(ctx, caller, environmentID, sessionID)
+	if err != nil {
+		return err
+	}
+	now = store.Copy(now)
+	return s.edit(ctx, environment, session, false, func(objects map[string]any) error {
+		at := placeOf(objects, idOf(was))
+		if at < 0 || !reflect.DeepEqual(objects["services"].([]any)[at], any(was)) {
+			return fault.New(fault.Conflict, "Application %s was changed at the same time: look at it and try again", idOf(was))
+		}
+		objects["services"].([]any)[at] = now
+		return nil
+	})
+}
+
+// placeOf is the place of an application in a model; -1 for none.
+func placeOf(objects map[string]any, id string) int {
+	services, _ := objects["services"].([]any)
+	return slices.IndexFunc(services, func(one any) bool { return id != "" && idOf(one) == id })
 }
 
 // mayEdit returns the environment and the session if that can be written to.

@@ -64,6 +64,9 @@ func (e *evaluation) generateHostname(i *yaql.Invocation) (any, error) {
 		return strings.ReplaceAll(pattern, "#", yaql.Text(i.Args[1])), nil
 	}
 	e.hostnames++
+	if e.in.random != "" {
+		return e.in.random + strconv.FormatInt(int64(e.hostnames), 36), nil
+	}
 	var name strings.Builder
 	for range 5 {
 		name.WriteByte('a' + byte(rand.IntN(26)))

@@ -32,8 +32,12 @@ type Input struct {
 	Name string
 	// Package is the name to show of the package; "" for none. It goes into the model, where dashboards look for it.
 	Package string
+	// Origin is the package's full name; "" records no answers in the model.
+	Origin string
 	// Parameters are the result of the method of Definition.ParametersSource; they have precedence over the definition's.
 	Parameters map[string]any
+
+	random string // the beginning of the names that generateHostname makes; "" for a new one for each
 }
 
 // InputError is one fault of the input. Without a field it is about the form as a whole; without a form it is about the application, whose only field is
@@ -89,7 +93,7 @@ func (d *Definition) evaluate(ctx context.Context, in Input, model bool) (Result
 	if d.Named() && !applicationName.MatchString(in.Name) {
 		message := "The application needs a name"
 		if in.Name != "" {
-			message = "Letters, digits, hyphens and underscores only"
+			message = nameMessage
 		}
 		e.errors = append(e.errors, InputError{Field: "name", Message: message})
 	}
@@ -98,7 +102,9 @@ func (d *Definition) evaluate(ctx context.Context, in Input, model bool) (Result
 		return result, err
 	}
 	var err error
-	result.Model, err = e.application()
+	if result.Model, err = e.application(); err == nil && in.Origin != "" {
+		d.record(result.Model, in.Origin, e.answers)
+	}
 	return result, err
 }
 
@@ -142,6 +148,7 @@ type evaluation struct {
 	forms      []FormView
 	errors     []InputError
 	cleaned    []yaql.Entry // by form, a map of the values of its fields
+	answers    answers      // the same as input
 
 	made      map[string]*yaql.Dict // by ref(), by name
 	hostnames int                   // made by generateHostname so far
@@ -150,7 +157,7 @@ type evaluation struct {
 }
 
 func newEvaluation(ctx context.Context, d *Definition, in Input) *evaluation {
-	e := &evaluation{ctx: ctx, definition: d, in: in, made: map[string]*yaql.Dict{}}
+	e := &evaluation{ctx: ctx, definition: d, in: in, made: map[string]*yaql.Dict{}, answers: answers{}}
 	e.scope = yaql.NewScope(yaql.Legacy().Extend(e.functions()...), nil, limits)
 	names := map[string]any{}
 	for _, template := range d.Templates {

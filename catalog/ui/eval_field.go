@@ -298,6 +298,7 @@ func (f *filling) fill() any {
 		f.wrong("%s", message)
 		return value
 	}
+	f.answers.set(Question{f.form.Name, f.field.Name}, yaql.JSON(value))
 	if empty(value) {
 		if f.view.Required {
 			f.wrong("%s", f.message("required", wantedMessage))

@@ -52,7 +52,10 @@ var actions = map[string]string{
 }
 
 // unaudited are the routes that change nothing in spite of their method.
-var unaudited = map[string]bool{"POST /burano/v1/forms/:package": true}
+var unaudited = map[string]bool{
+	"POST /burano/v1/forms/:package":                                       true,
+	"POST /burano/v1/environments/:environment/components/:component/form": true,
+}
 
 // audited records each call that changes something, sign-ins, downloads of a kubeconfig, and refusals. It comes before all middleware that refuses.
 func audited(log *audit.Log, address echo.IPExtractor) echo.MiddlewareFunc {

@@ -25,10 +25,15 @@ type formHandlers struct {
 func (h formHandlers) register(v1 *echo.Group) {
 	v1.GET("/forms/:package", h.show)
 	v1.POST("/forms/:package", h.fill, readBody(h.values))
+	component := "/environments/:environment/components/:component/form"
+	v1.GET(component, h.today)
+	v1.POST(component, h.tryEdit, readBody(h.values))
+	v1.PUT(component, h.edit, readBody(h.values))
 }
 
 // opened is a package with forms, and the result of its method of ParametersSource.
 type opened struct {
+	id         string
 	pkg        *catalog.Package
 	definition *ui.Definition
 	parameters map[string]any
@@ -36,7 +41,7 @@ type opened struct {
 
 func (h formHandlers) open(c echo.Context) (opened, error) {
 	ctx := c.Request().Context()
-	var o opened
+	o := opened{id: c.Param("package")}
 	var err error
 	o.pkg, o.definition, err = h.catalog.Forms(ctx, catalogCaller(c), c.Param("package"))
 	if err != nil {
@@ -101,35 +106,147 @@ type filledJSON struct {
 	Named  bool            `json:"named"`
 }
 
-// fill answers filled forms: their errors, or the object model.
-func (h formHandlers) fill(c echo.Context) error {
+// inputOf reads the input that a request sends.
+func inputOf(c echo.Context) (ui.Input, error) {
+	in := ui.Input{Values: map[string]map[string]any{}}
 	value, _ := body(c)
 	fields, isObject := value.(map[string]any)
 	if !isObject {
-		return fault.New(fault.Invalid, `Send {"name", "values"}: values has for each form an object of its fields' values`)
+		return in, fault.New(fault.Invalid, `Send {"name", "values"}: values has for each form an object of its fields' values`)
 	}
-	in := ui.Input{Values: map[string]map[string]any{}}
 	if err := text(fields, "name", &in.Name); err != nil {
-		return err
+		return in, err
 	}
 	values, ok := fields["values"].(map[string]any)
 	if !ok && fields["values"] != nil {
-		return fault.New(fault.Invalid, "values must be an object: for each form an object of its fields' values")
+		return in, fault.New(fault.Invalid, "values must be an object: for each form an object of its fields' values")
 	}
 	for form, filled := range values {
 		if in.Values[form], ok = filled.(map[string]any); !ok {
-			return fault.New(fault.Invalid, "values.%s must be an object: the values of the form's fields by their names", form)
+			return in, fault.New(fault.Invalid, "values.%s must be an object: the values of the form's fields by their names", form)
 		}
+	}
+	return in, nil
+}
+
+// fill answers filled forms: their errors, or the object model.
+func (h formHandlers) fill(c echo.Context) error {
+	in, err := inputOf(c)
+	if err != nil {
+		return err
 	}
 	o, err := h.open(c)
 	if err != nil {
 		return err
 	}
-	in.Package, in.Parameters = o.pkg.Name(), o.parameters
+	in.Package, in.Origin, in.Parameters = o.pkg.Name(), o.pkg.FullName(), o.parameters
 	ctx := c.Request().Context()
 	result, err := o.definition.Evaluate(ctx, in)
 	if err != nil {
 		return h.failed(ctx, o, err)
 	}
 	return c.JSON(http.StatusOK, filledJSON{append([]ui.InputError{}, result.Errors...), result.Forms, result.Model, o.definition.Named()})
+}
+
+// todayJSON are the forms of an application with the values of today.
+type todayJSON struct {
+	Package string                    `json:"package"` // its id
+	Name    string                    `json:"name"`
+	Named   bool                      `json:"named"`
+	Forms   any                       `json:"forms"`
+	Values  map[string]map[string]any `json:"values"`
+	Kept    []ui.Question             `json:"kept"`
+	Unknown []ui.Question             `json:"unknown"`
+	Covered []string                  `json:"covered"`
+}
+
+// component is an application with its forms.
+type component struct {
+	opened
+	object map[string]any
+	today  *ui.Today
+}
+
+func (h formHandlers) component(c echo.Context) (component, error) {
+	ctx, caller := calling(c)
+	var one component
+	var err error
+	if one.object, err = h.orchestrator.Models().Component(ctx, caller, c.Param("environment"), c.Request().Header.Get(sessionHeader), c.Param("component")); err != nil {
+		return one, err
+	}
+	if one.pkg, one.definition, one.id, err = h.catalog.FormsOf(ctx, caller, one.object); err != nil {
+		return one, err
+	}
+	if one.parameters, err = h.parameters(ctx, one.opened); err != nil {
+		return one, err
+	}
+	record, _ := ui.RecordOf(one.object)
+	in := ui.Input{Values: record.Values, Package: one.pkg.Name(), Origin: one.pkg.FullName(), Parameters: one.parameters}
+	if one.today, err = one.definition.Today(ctx, in, one.object); err != nil {
+		return one, h.failed(ctx, one.opened, err)
+	}
+	return one, nil
+}
+
+// today answers the forms that an application was made with, or would be, with its present values.
+func (h formHandlers) today(c echo.Context) error {
+	one, err := h.component(c)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, todayJSON{one.id, one.today.Name, one.definition.Named(), one.today.Forms, one.today.Values(),
+		append([]ui.Question{}, one.today.Kept...), append([]ui.Question{}, one.today.Unknown...), append([]string{}, one.today.Covered...)})
+}
+
+// editJSON is the result of other values.
+type editJSON struct {
+	Errors    []ui.InputError `json:"errors"`
+	Forms     any             `json:"forms"`
+	Changed   []string        `json:"changed"`
+	Conflicts []ui.Conflict   `json:"conflicts"`
+}
+
+// tryEdit answers the effects of other values.
+func (h formHandlers) tryEdit(c echo.Context) error {
+	_, edit, err := h.edited(c)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, answerOf(edit))
+}
+
+// edit changes an application of a draft by its forms.
+func (h formHandlers) edit(c echo.Context) error {
+	one, edit, err := h.edited(c)
+	if err != nil {
+		return err
+	}
+	if len(edit.Errors) == 0 && len(edit.Changed) > 0 {
+		ctx, caller := calling(c)
+		if err := h.orchestrator.Models().ReplaceComponent(ctx, caller, c.Param("environment"), c.Request().Header.Get(sessionHeader), one.object, edit.Object); err != nil {
+			return err
+		}
+	}
+	return c.JSON(http.StatusOK, answerOf(edit))
+}
+
+func (h formHandlers) edited(c echo.Context) (component, ui.Edit, error) {
+	in, err := inputOf(c)
+	if err != nil {
+		return component{}, ui.Edit{}, err
+	}
+	one, err := h.component(c)
+	if err != nil {
+		return one, ui.Edit{}, err
+	}
+	ctx := c.Request().Context()
+	edit, err := one.definition.Edit(ctx, one.today, in.Name, in.Values)
+	if err != nil {
+		return one, edit, h.failed(ctx, one.opened, err)
+	}
+	return one, edit, nil
+}
+
+func answerOf(edit ui.Edit) editJSON {
+	return editJSON{append([]ui.InputError{}, edit.Errors...), edit.Forms, append([]string{}, edit.Changed...), append([]ui.Conflict{}, edit.Conflicts...)}
 }

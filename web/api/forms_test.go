@@ -146,3 +146,49 @@ func TestFormsThatCannotBeShownSayWhy(t *testing.T) {
 	}
 	s.call("demo", "", "GET", "/burano/v1/forms/nothing", nil, 404)
 }
+
+// An application that a form made, and that the API has changed since, is edited by its form in a draft.
+func TestAComponentIsEditedByItsForm(t *testing.T) {
+	s := newServer(t)
+	path := s.formed("demo", formsUI)
+	values := map[string]any{"site": map[string]any{"title": "mine", "secret": "Secret1!"}}
+	model := field(s.call("demo", "", "POST", path, map[string]any{"name": "my-site", "values": values}, 200), "model").(map[string]any)
+	environment := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)
+	session := field(s.call("demo", "", "POST", "/v1/environments/"+environment+"/configure", nil, 200), "id").(string)
+	services := "/v1/environments/" + environment + "/services"
+	s.call("demo", session, "POST", services, model, 200)
+	id := field(model["?"], "id").(string)
+	form := "/burano/v1/environments/" + environment + "/components/" + id + "/form"
+	s.call("demo", session, "PUT", services+"/"+id+"/size", 5, 200)
+
+	today := s.call("demo", session, "GET", form, nil, 200)
+	require.Equal(t, map[string]any{"title": "mine", "size": 5.0, "kind": "s"}, field(field(today, "values"), "site"))
+	require.Equal(t, []any{map[string]any{"form": "site", "field": "secret"}}, field(today, "kept"))
+	require.Equal(t, []any{"secret", "size", "title"}, field(today, "covered"))
+	require.Equal(t, path, "/burano/v1/forms/"+field(today, "package").(string))
+	require.Equal(t, "my-site", field(today, "name"))
+	s.call("other", session, "GET", form, nil, 403)
+	s.call("demo", "", "GET", form, nil, 404) // it is in the draft only
+	s.call("demo", "", "PUT", form, map[string]any{}, 404)
+	s.call("demo", session, "PUT", form, nil, 400)
+
+	wrong := s.call("demo", session, "PUT", form, map[string]any{"values": map[string]any{"site": map[string]any{"size": 1}}}, 200)
+	require.Equal(t, []any{map[string]any{"form": "site", "field": "size", "message": "Ensure this value is greater than or equal to 2."}}, field(wrong, "errors"))
+	change := map[string]any{"values": map[string]any{"site": map[string]any{"title": "ours", "secret": ""}}}
+	tried := s.call("demo", session, "POST", form, change, 200)
+	require.Equal(t, []any{"title"}, field(tried, "changed"))
+	drafted := func() map[string]any {
+		return s.call("demo", session, "GET", services, nil, 200).([]any)[0].(map[string]any)
+	}
+	require.Equal(t, "mine", drafted()["title"], "nothing was changed")
+	done := s.call("demo", session, "PUT", form, change, 200)
+	require.Equal(t, []any{}, field(done, "conflicts"))
+	now := drafted()
+	require.Equal(t, []any{"ours", "Secret1!"}, []any{now["title"], now["secret"]})
+	require.Equal(t, id, field(now["?"], "id"))
+	require.Equal(t, 5.0, now["size"])
+
+	// Objects without a form have none.
+	s.call("demo", session, "POST", services, map[string]any{"?": map[string]any{"id": "plain", "type": "io.murano.Application"}}, 200)
+	s.call("demo", session, "GET", "/burano/v1/environments/"+environment+"/components/plain/form", nil, 404)
+}

@@ -142,6 +142,9 @@ var rules = map[string]string{
 	"PUT /burano/v1/session/project":                                        "default",
 	"GET /burano/v1/forms/:package":                                         "get_package",
 	"POST /burano/v1/forms/:package":                                        "get_package",
+	"GET /burano/v1/environments/:environment/components/:component/form":   "show_environment",
+	"POST /burano/v1/environments/:environment/components/:component/form":  "show_environment",
+	"PUT /burano/v1/environments/:environment/components/:component/form":   "update_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster":            "show_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/traffic":    "show_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": ruleReaders, // and a larger request needs more rights

@@ -32,6 +32,7 @@ import { namesOf } from '../environments/objects';
 import { StateLabel } from '../environments/StateLabel';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
+import { Chosen } from './Chosen';
 import { ClassLogo } from './ClassLogo';
 import { ComponentLog } from './ComponentLog';
 import { endpointsOf, findObject, hasNodes, headerOf, lastReportsQuery, modelQuery, type Found } from './components';
@@ -146,7 +147,7 @@ export function ComponentPage() {
             </Tabs>
           </PageSection>
           <PageSection isFilled id={tab}>
-            {tab === 'overview' && <Overview environment={environment} found={found} names={names} />}
+            {tab === 'overview' && <Overview environment={environment} found={found} names={names} isApplication={path?.length === 1} />}
             {tab === 'log' && <ComponentLog environment={environment} object={found.object} />}
             {tab === 'metadata' && (
               <Metadata
@@ -161,7 +162,7 @@ export function ComponentPage() {
   );
 }
 
-function Overview({ environment, found, names }: { environment: string; found: Found; names: Map<string, string> }) {
+function Overview({ environment, found, names, isApplication }: { environment: string; found: Found; names: Map<string, string>; isApplication: boolean }) {
   const text = useText();
   const details = useQuery(environmentQuery(environment));
   const reports = useQuery(lastReportsQuery(environment, details.data));
@@ -184,7 +185,9 @@ function Overview({ environment, found, names }: { environment: string; found: F
           <LastReport report={reports.data?.[id]} />
         </Term>
       </DescriptionList>
-      <Properties object={found.object} environment={environment} names={names} />
+      <Chosen environment={environment} object={found.object} isApplication={isApplication}>
+        <Properties object={found.object} environment={environment} names={names} />
+      </Chosen>
     </>
   );
 }

@@ -15,31 +15,49 @@ interface Inside {
   stacked?: boolean;
 }
 
-/** The properties of an object as a list that opens where objects hold others. */
+/** The properties of an object as a list that opens where objects hold others. Those without a value are folded. */
 export function Properties({ object, ...inside }: { object: ObjectModel } & Inside) {
+  const text = useText().components;
   const entries = Object.entries(object).filter(([name]) => name !== '?');
+  const [set, unset] = [entries.filter(([, value]) => !isNothing(value)), entries.filter(([, value]) => isNothing(value))];
   return (
-    <DescriptionList isCompact isHorizontal={!inside.stacked} horizontalTermWidthModifier={{ default: '12ch', md: '22ch' }}>
-      {entries.map(([name, value]) => (
-        <DescriptionListGroup key={name}>
-          <DescriptionListTerm>{name}</DescriptionListTerm>
-          <DescriptionListDescription className="burano-breaks">
-            <Value name={name} value={value} {...inside} />
-          </DescriptionListDescription>
-        </DescriptionListGroup>
-      ))}
-    </DescriptionList>
+    <>
+      {set.length > 0 && (
+        <DescriptionList isCompact isHorizontal={!inside.stacked} horizontalTermWidthModifier={{ default: '12ch', md: '22ch' }}>
+          {set.map(([name, value]) => (
+            <DescriptionListGroup key={name}>
+              <DescriptionListTerm>{name}</DescriptionListTerm>
+              <DescriptionListDescription className="burano-breaks">
+                <Value name={name} value={value} {...inside} />
+              </DescriptionListDescription>
+            </DescriptionListGroup>
+          ))}
+        </DescriptionList>
+      )}
+      {unset.length > 0 && (
+        <ExpandableSection toggleText={text.withoutValue(unset.length)} isIndented>
+          <span className="burano-breaks">{unset.map(([name]) => name).join(', ')}</span>
+        </ExpandableSection>
+      )}
+    </>
   );
 }
 
+/** Whether a property has no value. */
+const isNothing = (value: unknown): boolean =>
+  value === null ||
+  value === undefined ||
+  value === '' ||
+  (Array.isArray(value) && value.length === 0) ||
+  (typeof value === 'object' && !Array.isArray(value) && Object.keys(value).length === 0);
+
 function Value({ name, value, ...inside }: { name: string; value: unknown } & Inside) {
   const text = useText().components;
-  if (value === null || value === undefined || value === '') return <small>{text.empty}</small>;
+  if (isNothing(value)) return <small>{text.empty}</small>;
   if (typeof value === 'string') return <Text name={name} value={value} {...inside} />;
   if (typeof value === 'boolean') return <>{value ? text.yes : text.no}</>;
   if (typeof value !== 'object') return <>{String(value)}</>;
   if (!Array.isArray(value)) return <Nested title={titleOf(value as ObjectModel)} object={value as ObjectModel} {...inside} />;
-  if (value.length === 0) return <small>{text.empty}</small>;
   if (value.every((item) => typeof item !== 'object')) {
     return (
       <LabelGroup numLabels={20} aria-label={name}>

@@ -185,6 +185,14 @@ export async function setMetadata(client: QueryClient, user: string, environment
   await changed(client);
 }
 
+/** Changes a component in the draft by a request that is given the draft's session. */
+export async function inDraft<T>(client: QueryClient, user: string, environment: string, change: (session: string) => Promise<T>): Promise<T> {
+  const session = await sessionFor(client, user, environment);
+  const result = await change(session);
+  await changed(client);
+  return result;
+}
+
 /**
  * Sets properties of an object in the draft, each by itself: the object's other values stay as they are. path leads
  * to it below the applications.

@@ -4,7 +4,7 @@ import { useEffect } from 'react';
 import { useText } from '../text';
 import { describedBy } from './FieldRow';
 import type { InputProps } from './input';
-import { isEmpty, onlyChoice } from './values';
+import { isEmpty, onlyChoice, textOf } from './values';
 
 export interface Option {
   /** The field's value. */
@@ -23,9 +23,10 @@ export function Select({ id, field, value, isWrong, onChange, onLeave, options, 
     options.filter((option) => !option.isDisabled),
   );
   const chosen = keyOf(value);
-  const isKnown = options.some((option) => keyOf(option.value) === chosen);
+  const isInUse = chosen !== '' && chosen === keyOf(field.inUse);
+  const isKnown = options.some((option) => keyOf(option.value) === chosen) || (isInUse && !isLoading);
   useEffect(() => {
-    if (isLoading) return;
+    if (isLoading || isInUse) return;
     if (only && chosen !== keyOf(only.value)) onChange(only.value);
     // A stored choice may be gone. Choices that the server evaluates may be outdated: the server reports these
     // itself.
@@ -39,10 +40,13 @@ export function Select({ id, field, value, isWrong, onChange, onLeave, options, 
         isRequired={field.required}
         validated={isWrong ? 'error' : 'default'}
         aria-describedby={describedBy(id)}
-        onChange={(_event, key) => onChange(options.find((option) => keyOf(option.value) === key)?.value ?? '')}
+        onChange={(_event, key) => onChange(options.find((option) => keyOf(option.value) === key)?.value ?? (key === keyOf(field.inUse) ? field.inUse : ''))}
         onBlur={onLeave}
       >
         <FormSelectOption value="" label={isLoading ? words.checking : field.required ? words.choose : words.none} isPlaceholder={field.required} />
+        {isInUse && isKnown && !options.some((option) => keyOf(option.value) === chosen) && (
+          <FormSelectOption value={chosen} label={words.notOffered(textOf(value))} />
+        )}
         {options.map((option) => (
           <FormSelectOption key={keyOf(option.value)} value={keyOf(option.value)} label={option.label} isDisabled={option.isDisabled} />
         ))}

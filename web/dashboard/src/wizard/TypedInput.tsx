@@ -15,6 +15,7 @@ export function LineInput({ id, field, value, isWrong, onChange, onLeave }: Inpu
     <TextInput
       id={id}
       value={textOf(value)}
+      placeholder={field.placeholder}
       inputMode={isNumber ? 'numeric' : undefined}
       isRequired={field.required}
       validated={state(isWrong)}
@@ -33,6 +34,7 @@ export function TextAreaInput({ id, field, value, isWrong, onChange, onLeave }: 
       id={id}
       className={isJSON ? 'burano-mono' : undefined}
       value={isJSON && typeof value !== 'string' && value !== undefined && value !== null ? JSON.stringify(value, null, 2) : textOf(value)}
+      placeholder={field.placeholder}
       isRequired={field.required}
       validated={state(isWrong)}
       aria-describedby={describedBy(id)}
@@ -69,6 +71,7 @@ export function SecretInput({ id, field, value, isWrong, onChange, onLeave, labe
           id={id}
           type={shown ? 'text' : 'password'}
           value={textOf(value)}
+          placeholder={field.placeholder}
           isRequired={field.required}
           validated={state(isWrong)}
           aria-label={label}

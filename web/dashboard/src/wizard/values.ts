@@ -3,7 +3,15 @@
 import type { Schema } from '../api/client';
 
 /** json is the one type that the server does not know: for properties of classes that have no simpler type. */
-export type Field = Omit<Schema<'FormField'>, 'name' | 'options' | 'initial'> & { name: string; initial?: unknown; options?: Record<string, unknown> };
+export type Field = Omit<Schema<'FormField'>, 'name' | 'options' | 'initial'> & {
+  name: string;
+  initial?: unknown;
+  options?: Record<string, unknown>;
+  /** The text of an empty field. */
+  placeholder?: string;
+  /** The value that is in use: it may be kept although it is offered no more. */
+  inUse?: unknown;
+};
 
 export interface Form {
   name: string;

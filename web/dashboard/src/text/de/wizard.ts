@@ -14,6 +14,7 @@ export const wizard: Texts['wizard'] = {
   choose: 'Wählen…',
   none: 'Keine Angabe',
   auto: 'Automatisch',
+  notOffered: (name) => `${name} (in Gebrauch, nicht mehr angeboten)`,
   noChoice: 'Es gibt nichts zu wählen.',
   required: 'Dieses Feld wird benötigt.',
   wholeNumber: 'Geben Sie eine ganze Zahl ein.',

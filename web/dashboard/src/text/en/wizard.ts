@@ -12,6 +12,7 @@ export const wizard = {
   choose: 'Choose…',
   none: 'None',
   auto: 'Auto',
+  notOffered: (name: string) => `${name} (in use, not offered any more)`,
   noChoice: 'There is nothing to choose from.',
   required: 'This field is required.',
   wholeNumber: 'Enter a whole number.',
