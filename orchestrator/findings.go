@@ -17,6 +17,7 @@ type Finding struct {
 	Subject           string // within the object, such as a node; "" for the object itself
 	Severity          string // critical, warning, info
 	Text, Mends       string
+	Remedies          []Remedy // the same for clients that word them
 	Since             time.Time
 	Closed            *time.Time // nil while it is open
 	// Repairs is how many repairs were started, the last one by this deployment ("" for none); the next one is not
@@ -28,7 +29,7 @@ type Finding struct {
 
 func seenFinding(row store.Finding) Finding {
 	seen := Finding{ID: row.ID, EnvironmentID: row.EnvironmentID, Duty: row.Duty, ObjectID: row.ObjectID, Kind: row.Kind, Subject: row.Subject, Severity: row.Severity,
-		Text: row.Text, Mends: row.Mends, Since: row.Opened.Time(), Repairs: row.Tries, Deployment: row.TaskID}
+		Text: row.Text, Mends: row.Mends, Remedies: RemediesOf(row.Kind, row.Subject), Since: row.Opened.Time(), Repairs: row.Tries, Deployment: row.TaskID}
 	if row.Closed != nil {
 		closed := row.Closed.Time()
 		seen.Closed = &closed
@@ -74,4 +75,59 @@ func (s Findings) page(ctx context.Context, of store.FindingsOf, page store.Page
 		list[i] = seenFinding(row)
 	}
 	return list, next, nil
+}
+
+// Remedy is one way to mend a finding. Each client words it, and leads to it.
+type Remedy struct {
+	Kind string // words with dashes that never change, such as reboot-node
+	Node string // the name of a node; "" for none
+}
+
+// The kinds of remedies. With remedyWait nothing is to be done: Burano, Kubernetes or the node goes on by itself.
+const (
+	remedyWait               = "wait"
+	remedySetDelegation      = "set-delegation"
+	remedyDeployAgain        = "deploy-again"
+	remedyUnlockNode         = "unlock-node"
+	remedyRebootNode         = "reboot-node"
+	remedyReplaceNode        = "replace-node"
+	remedyStartNode          = "start-node"
+	remedyStartServer        = "start-server"
+	remedyRepairServer       = "repair-server"
+	remedyScale              = "scale"
+	remedyMakeRoom           = "make-room"
+	remedyRotate             = "rotate-certificates"
+	remedyDeleteVolumes      = "delete-volumes"
+	remedyDeleteSnapshots    = "delete-snapshots"
+	remedyCorrectApplication = "correct-application"
+	remedyLookAtDeployments  = "look-at-deployments"
+	remedyBackUp             = "back-up"
+)
+
+// remedies are the kinds of remedies by the kinds of findings.
+var remedies = map[string][]string{
+	"not-looked-at": {remedyWait}, "load-unknown": {remedyWait}, "connections-unknown": {remedyWait}, "drill-passed": {remedyWait}, "backup-unfinished": {remedyWait}, "claim-backup-due": {remedyWait},
+	"claim-backup-failed": {remedyWait}, "node-out-of-service": {remedyWait}, "pods-held": {remedyWait, remedyStartNode}, "volumes-held": {remedyWait, remedyStartNode}, "volume-attachment-differs": {remedyWait},
+	"server-without-key": {}, "no-delegation": {remedySetDelegation}, "volumes-undelegated": {remedySetDelegation}, "node-locked": {remedyUnlockNode},
+	"node-unreachable": {remedyStartNode, remedyRebootNode, remedyReplaceNode}, "node-not-ready": {remedyDeployAgain, remedyRebootNode, remedyReplaceNode}, "member-silent": {remedyDeployAgain, remedyRebootNode},
+	"etcd-unanswered": {remedyStartNode}, "api-unanswered": {remedyStartNode}, "volumes-unanswered": {remedyDeployAgain}, "server-gone": {remedyDeployAgain}, "server-stopped": {remedyStartServer, remedyDeployAgain},
+	"server-failed": {remedyRepairServer, remedyDeployAgain}, "server-not-active": {remedyStartServer}, "server-changed": {remedyDeployAgain}, "group-too-small": {remedyWait, remedySetDelegation},
+	"too-few-gateways": {remedyWait, remedySetDelegation}, "too-many-gateways": {remedyWait, remedySetDelegation}, "group-too-large": {remedyWait, remedySetDelegation}, "pods-without-room": {remedyScale}, "container-crashes": {remedyCorrectApplication}, "snapshot-failed": {remedyWait, remedyDeleteSnapshots},
+	"backup-due": {remedyWait, remedyLookAtDeployments}, "drill-left": {remedyWait, remedyLookAtDeployments}, "drill-failed": {remedyLookAtDeployments, remedyBackUp}, "volumes-left": {remedyDeleteVolumes},
+	"volume-snapshots-left": {remedyDeleteVolumes}, "shares-left": {remedyDeleteVolumes}, "claims-unused": {remedyDeleteVolumes}, "etcd-space": {remedyWait, remedyMakeRoom}, "node-pressure": {remedyMakeRoom},
+	"disk-nearly-full": {remedyMakeRoom}, "authority-ends": {remedyRotate}, "rotation-unfinished": {remedyRotate}, "certificates-end": {remedyWait, remedyDeployAgain},
+}
+
+// RemediesOf are the remedies of a finding by its kind and subject, in the order in which to try them; none for a kind without one.
+func RemediesOf(kind, subject string) []Remedy {
+	list := []Remedy{}
+	for _, one := range remedies[kind] {
+		remedy := Remedy{Kind: one}
+		switch one {
+		case remedyUnlockNode, remedyRebootNode, remedyReplaceNode, remedyStartNode:
+			remedy.Node = subject
+		}
+		list = append(list, remedy)
+	}
+	return list
 }

@@ -23,20 +23,35 @@ func (h findingHandlers) register(v1 *echo.Group) {
 
 // findingJSON is a finding.
 type findingJSON struct {
-	ID            string     `json:"id"`
-	EnvironmentID string     `json:"environment_id"`
-	Duty          string     `json:"duty"`
-	ObjectID      *string    `json:"object_id"` // null for the environment
-	Kind          string     `json:"kind"`
-	Subject       *string    `json:"subject"` // null for the object itself
-	Severity      string     `json:"severity"`
-	Text          string     `json:"text"`
-	Mends         string     `json:"mends"`
-	Since         time.Time  `json:"since"`
-	Closed        *time.Time `json:"closed"` // null while it is open
-	Repairs       int64      `json:"repairs"`
-	DeploymentID  *string    `json:"deployment_id"` // null for none
-	NextRepair    *time.Time `json:"next_repair"`
+	ID            string       `json:"id"`
+	EnvironmentID string       `json:"environment_id"`
+	Duty          string       `json:"duty"`
+	ObjectID      *string      `json:"object_id"` // null for the environment
+	Kind          string       `json:"kind"`
+	Subject       *string      `json:"subject"` // null for the object itself
+	Severity      string       `json:"severity"`
+	Text          string       `json:"text"`
+	Mends         string       `json:"mends"`
+	Remedies      []remedyJSON `json:"remedies"`
+	Since         time.Time    `json:"since"`
+	Closed        *time.Time   `json:"closed"` // null while it is open
+	Repairs       int64        `json:"repairs"`
+	DeploymentID  *string      `json:"deployment_id"` // null for none
+	NextRepair    *time.Time   `json:"next_repair"`
+}
+
+// remedyJSON is a way to mend a finding, which each client words itself.
+type remedyJSON struct {
+	Kind string  `json:"kind"`
+	Node *string `json:"node"` // null for none
+}
+
+func remediesOf(f orchestrator.Finding) []remedyJSON {
+	list := []remedyJSON{}
+	for _, one := range f.Remedies {
+		list = append(list, remedyJSON{one.Kind, orNull(one.Node)})
+	}
+	return list
 }
 
 func orNull(text string) *string {
@@ -54,7 +69,7 @@ func findings(c echo.Context, list []orchestrator.Finding, next string) error {
 	}{Findings: make([]findingJSON, len(list)), Next: next}
 	for i, f := range list {
 		answer.Findings[i] = findingJSON{ID: f.ID, EnvironmentID: f.EnvironmentID, Duty: f.Duty, ObjectID: orNull(f.ObjectID), Kind: f.Kind, Subject: orNull(f.Subject),
-			Severity: f.Severity, Text: f.Text, Mends: f.Mends, Since: f.Since, Closed: f.Closed, Repairs: f.Repairs, DeploymentID: orNull(f.Deployment), NextRepair: f.NextRepair}
+			Severity: f.Severity, Text: f.Text, Mends: f.Mends, Remedies: remediesOf(f), Since: f.Since, Closed: f.Closed, Repairs: f.Repairs, DeploymentID: orNull(f.Deployment), NextRepair: f.NextRepair}
 	}
 	return c.JSON(http.StatusOK, answer)
 }

@@ -18,11 +18,18 @@ type Finding struct {
 	Severity      string     `json:"severity" yaml:"severity"`
 	Text          string     `json:"text" yaml:"text"`
 	Mends         string     `json:"mends" yaml:"mends"`
+	Remedies      []Remedy   `json:"remedies" yaml:"remedies"` // the same for programs
 	Since         time.Time  `json:"since" yaml:"since"`
 	Closed        *time.Time `json:"closed" yaml:"closed"` // nil while it is open
 	Repairs       int64      `json:"repairs" yaml:"repairs"`
 	DeploymentID  string     `json:"deployment_id" yaml:"deployment_id"` // of the last repair; "" for none
 	NextRepair    *time.Time `json:"next_repair" yaml:"next_repair"`
+}
+
+// Remedy is a way to mend a finding.
+type Remedy struct {
+	Kind string `json:"kind" yaml:"kind"` // words with dashes, such as reboot-node
+	Node string `json:"node" yaml:"node"` // "" for none
 }
 
 // Findings lists the findings of an environment, or of all of the project when that is "", the worst first; with closed also closed ones.

@@ -112,7 +112,7 @@ export function EditComponent({ environment, object: latest, path, onClose }: Pr
         {save.error && <Failure error={save.error} />}
         {save.data && save.data.problems.length > 0 && (
           <Alert variant="danger" isInline isLiveRegion title={words.refused}>
-            <Problems problems={save.data.problems} />
+            <Problems environment={environment} session={save.data.session} problems={save.data.problems} />
           </Alert>
         )}
         {save.data && save.data.conflicts.length > 0 && (

@@ -8,6 +8,7 @@ import { Losses } from './Losses';
 import { Means } from './Means';
 import { without, type Consent, type Plan } from './plan';
 import { Problems } from './Problems';
+import { useDraft } from './useDraft';
 
 interface Props {
   environment: string;
@@ -21,11 +22,12 @@ interface Props {
 /** The effects of a deployment. */
 export function PlanDetails({ environment, plan, asked = [], isOpen }: Props) {
   const words = useText().draft;
+  const { draft } = useDraft(environment);
   const { changes, kubernetes, losses, means, notes, problems } = plan;
   const counts = countChanges(changes);
   return (
     <>
-      <Problems problems={problems} />
+      <Problems environment={environment} session={draft?.session} problems={problems} />
       <p role="status">{changes.length === 0 ? words.nothing : words.counts(counts.added, counts.changed, counts.removed)}</p>
       {changes.length > 0 && <Changes environment={environment} changes={changes} isOpen={isOpen} />}
       {kubernetes.length > 0 && <KubernetesChanges changes={kubernetes} />}

@@ -48,7 +48,7 @@ function Refused({ environment, user, session, updated }: { environment: string;
       }
     >
       <p>{words.refusedWhat(showTime(updated, language))}</p>
-      <Problems problems={preview.data?.problems ?? []} />
+      <Problems environment={environment} session={session} problems={preview.data?.problems ?? []} />
       {correct.error && <Failure error={correct.error} />}
       {asking && (
         <DiscardDialog environment={environment} session={session} send={() => discardOther(client, environment, session)} onClose={() => setAsking(false)} />

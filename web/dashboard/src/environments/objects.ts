@@ -1,5 +1,5 @@
 // Objects inside of a model.
-import { nameOf, type ObjectModel } from './environments';
+import { classOf, nameOf, type ObjectModel } from './environments';
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
 
@@ -23,4 +23,28 @@ export function namesOf(model: unknown): Map<string, string> {
   const names = new Map<string, string>();
   walk(model, (object) => names.set(object['?']?.id ?? '', nameOf(object)));
   return names;
+}
+
+/**
+ * A path of a model, such as services[0].instance.flavor, by the names of its objects: "web, instance: flavor". A path that does not
+ * lead through the model stays as it is.
+ */
+export function inNames(path: string, model: unknown): string {
+  const steps = [...path.matchAll(/[^.[\]]+/g)].map(([step]) => step);
+  const names: string[] = [];
+  let rest: string[] = [];
+  let value = model;
+  for (const [i, step] of steps.entries()) {
+    value = Array.isArray(value) ? value[Number(step)] : isObject(value) ? value[step] : undefined;
+    if (isObject(value) && isObject(value['?'])) {
+      const name = nameOf(value as ObjectModel);
+      const isNamed = name !== classOf(value as ObjectModel).split('.').pop();
+      names.push(isNamed ? name : /^\d+$/.test(step) ? `${name} ${Number(step) + 1}` : step);
+      rest = [];
+    } else {
+      rest.push(/^\d+$/.test(step) ? `[${step}]` : i > 0 && rest.length > 0 ? `.${step}` : step);
+    }
+  }
+  if (names.length === 0) return path;
+  return names.join(', ') + (rest.length > 0 ? `: ${rest.join('')}` : '');
 }

@@ -4,7 +4,8 @@ import { Link } from '@tanstack/react-router';
 
 import { showAge, showTime } from '../api/time';
 import { useLanguage } from '../text';
-import { findingsQuery, type Finding } from './findings';
+import { findingsQuery, titleOf, type Finding } from './findings';
+import { linkOf } from './remedies';
 
 /** The findings of an environment, or of one of its objects; nothing without findings. */
 export function FindingCard({ environment, object }: { environment: string; object?: string }) {
@@ -32,8 +33,9 @@ function Shown({ finding }: { finding: Finding }) {
   const { text, language } = useLanguage();
   const words = text.findings;
   return (
-    <Alert variant={variants[finding.severity]} isInline isPlain title={finding.text} className="burano-breaks">
-      <Content component="p">{finding.mends}</Content>
+    <Alert variant={variants[finding.severity]} isInline isPlain title={titleOf(finding, words)} className="burano-breaks">
+      {words.titles[finding.kind] && <Content component="p">{finding.text}</Content>}
+      <Remedies finding={finding} />
       <Content component="small" title={showTime(finding.since, language)}>
         {words.since(showAge(finding.since, language))}
         {finding.repairs > 0 && ` · ${words.repairs(finding.repairs)}`}
@@ -50,5 +52,26 @@ function Shown({ finding }: { finding: Finding }) {
         )}
       </Content>
     </Alert>
+  );
+}
+
+/** The ways to mend a finding, with links to the pages of their commands. A kind that is not known has the server's words. */
+function Remedies({ finding }: { finding: Finding }) {
+  const words = useLanguage().text.findings;
+  const known = finding.remedies.filter((one) => words.remedies[one.kind]);
+  if (known.length === 0) return <Content component="p">{finding.mends}</Content>;
+  return (
+    <Content component="p">
+      {known.map((one, i) => {
+        const link = linkOf(one, finding);
+        const label = words.remedies[one.kind]?.(one.node ?? '') ?? '';
+        return (
+          <span key={one.kind}>
+            {i > 0 && ' · '}
+            {link ? <Link {...link}>{label}</Link> : label}
+          </span>
+        );
+      })}
+    </Content>
   );
 }

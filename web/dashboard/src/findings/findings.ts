@@ -29,6 +29,13 @@ export const projectFindingsQuery = queryOptions({
   refetchInterval: every,
 });
 
+/** The title of a finding: the words for its kind, with the name of its subject, else the server's. */
+export function titleOf(finding: Finding, words: { titles: Record<string, string>; of: (title: string, name: string) => string }): string {
+  const title = words.titles[finding.kind];
+  if (!title) return finding.text;
+  return finding.subject ? words.of(title, finding.subject) : title;
+}
+
 /** How many there are of each severity. */
 export function counted(findings: readonly Finding[]): Record<Severity, number> {
   const counts = { critical: 0, warning: 0, info: 0 };
