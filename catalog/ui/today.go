@@ -34,11 +34,8 @@ type Today struct {
 	align   aligning
 }
 
-// attempts is how many evaluations Today makes at most, and reading how long it tries.
-const (
-	attempts = 300
-	reading  = 3 * time.Second
-)
+// attempts is how many evaluations Today makes at most.
+const attempts = 300
 
 // Today finds the answers that fit an object. It begins with the recorded answers in in.Values, or with none. Fields whose answers the model has as they are
 // get the object's values. For the others it tries the object's values, and the field's choices: an answer counts if the model that the forms make of it
@@ -63,8 +60,9 @@ func (d *Definition) Today(ctx context.Context, in Input, object map[string]any)
 			}
 		}
 	}
-	r := &reader{ctx: ctx, definition: d, places: places, in: in, object: object, align: aligning{fresh: map[string]string{}}, until: time.Now().Add(reading)}
+	r := &reader{ctx: ctx, definition: d, places: places, in: in, object: object, align: aligning{fresh: map[string]string{}}}
 	recorded := given.copied()
+	r.recorded = recorded
 	r.plain(given)
 	r.search()
 	if r.best.err != nil {
@@ -113,17 +111,26 @@ func (t *Today) judge(d *Definition, r *reader, recorded answers) {
 			q := Question{form.Name, view.Name}
 			_, has := recorded[q.Form][q.Field]
 			known := has || view.Hidden
-			for i, one := range slices.DeleteFunc(slices.Clone(r.places), func(p target) bool { return !slices.Contains(p.asked, q) }) {
-				if i == 0 {
-					known = false
-				}
-				known = known || r.differing(one) < max(1, len(valuesAt(r.object, one.path)))
+			if slices.ContainsFunc(r.places, func(one target) bool { return slices.Contains(one.asked, q) }) {
+				known = false
 			}
+			known = known || r.knows(q, false)
 			if !known {
 				t.Unknown = append(t.Unknown, q)
 			}
 		}
 	}
+}
+
+// knows reports whether the object has a value, at a place that uses a field, as the answer makes it; with set, one that is not empty.
+func (r *reader) knows(q Question, set bool) bool {
+	return slices.ContainsFunc(r.places, func(one target) bool {
+		values := valuesAt(r.object, one.path)
+		if set {
+			values = slices.DeleteFunc(values, nothing)
+		}
+		return slices.Contains(one.asked, q) && (len(values) > 0 || !set) && r.differing(one) < max(1, len(values))
+	})
 }
 
 // differing counts the values at a place that differ.
@@ -144,9 +151,9 @@ type reader struct {
 	places     []target
 	in         Input
 	object     map[string]any
+	recorded   answers
 	align      aligning
 	count      int
-	until      time.Time
 	best       attempt
 }
 
@@ -287,9 +294,12 @@ func (r *reader) search() {
 		improved = false
 		for i, path := range r.best.off {
 			for _, q := range r.askedAt(path) {
+				if _, is := r.recorded[q.Form][q.Field]; is && r.knows(q, true) {
+					continue // some of its values are as it makes them, and others were changed otherwise
+				}
 				for _, answer := range append(r.candidates(q, r.around(q, path)), r.candidates(q, r.best.present[i])...) {
 					key := fmt.Sprintf("%d %s %s %v", len(r.best.off), q.Form, q.Field, answer)
-					if tried[key] || r.count >= attempts || time.Now().After(r.until) {
+					if tried[key] || r.count >= attempts {
 						continue
 					}
 					tried[key] = true
