@@ -267,7 +267,8 @@ func (a Applications) destroy(ctx context.Context, call muranopl.Call) (any, err
 	return nil, err
 }
 
-// runInContainer runs a command in the application's container, in every pod of its host that runs.
+// runInContainer runs a command in the application's container, in every pod of its host that runs. A host that leaves the model has none: objects that go with it
+// may still call each other.
 func (a Applications) runInContainer(ctx context.Context, call muranopl.Call) (any, error) {
 	given, _ := call.Args["command"].([]any)
 	var command []string
@@ -278,6 +279,9 @@ func (a Applications) runInContainer(ctx context.Context, call muranopl.Call) (a
 	host := call.Object.Object("host")
 	if host == nil || !host.Class().IsEmbedded(task.ClassPod) {
 		return nil, fmt.Errorf("%s runs in no pod, and commands are run in pods only", call.Object)
+	}
+	if a.Objects.Find(host.ID()) == nil {
+		return []any{}, nil
 	}
 	_, one, err := describe(ctx, call.Interpreter, call.Object)
 	if err != nil {
