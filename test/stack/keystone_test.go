@@ -11,6 +11,16 @@ import (
 // keystone loads a Keystone with its database, and with properties.
 func (w *world) keystone(t *testing.T, properties map[string]any) func(method string, arguments map[string]any) any {
 	t.Helper()
+	call := w.services(t, properties, nil)
+	return func(method string, arguments map[string]any) any {
+		t.Helper()
+		return call("keystone", method, arguments)
+	}
+}
+
+// services loads a Keystone and a Glance with their database, and with properties. It returns a function that calls a method of an object.
+func (w *world) services(t *testing.T, ofKeystone, ofGlance map[string]any) func(object, method string, arguments map[string]any) any {
+	t.Helper()
 	model := environment(t, demo)
 	cluster := ""
 	for _, one := range model["applications"].([]any) {
@@ -23,18 +33,21 @@ func (w *world) keystone(t *testing.T, properties map[string]any) func(method st
 	}
 	keystone := map[string]any{"?": map[string]any{"type": "io.burano.Keystone", "id": "keystone"}, "name": "keystone", "host": "identity", "database": "store",
 		"globals": map[string]any{"?": map[string]any{"type": "io.burano.openstack.Globals", "id": "globals"}}}
-	maps.Copy(keystone, properties)
+	maps.Copy(keystone, ofKeystone)
+	glance := map[string]any{"?": map[string]any{"type": "io.burano.Glance", "id": "glance"}, "name": "glance", "host": "images", "database": "store", "identity": "keystone",
+		"globals": map[string]any{"?": map[string]any{"type": "io.burano.openstack.Globals", "id": "other-globals"}}}
+	maps.Copy(glance, ofGlance)
 	queue := pod("queue")
 	queue["securityContext"] = map[string]any{"fsGroup": int64(64000)}
-	model["applications"] = append(model["applications"].([]any), pod("data"), pod("identity"), pod("memory"), queue,
+	model["applications"] = append(model["applications"].([]any), pod("data"), pod("identity"), pod("images"), pod("memory"), queue,
 		map[string]any{"?": map[string]any{"type": "io.burano.MariaDB", "id": "store"}, "name": "mariadb", "host": "data"},
 		map[string]any{"?": map[string]any{"type": "io.burano.Memcached", "id": "memcached"}, "name": "memcached", "host": "memory"},
-		map[string]any{"?": map[string]any{"type": "io.burano.RabbitMQ", "id": "rabbitmq"}, "name": "rabbitmq", "host": "queue"}, keystone)
+		map[string]any{"?": map[string]any{"type": "io.burano.RabbitMQ", "id": "rabbitmq"}, "name": "rabbitmq", "host": "queue"}, keystone, glance)
 	interpreter, _ := w.load(t, model)
-	return func(method string, arguments map[string]any) any {
+	return func(object, method string, arguments map[string]any) any {
 		t.Helper()
-		result, err := interpreter.Invoke(t.Context(), interpreter.Object("keystone"), method, arguments)
-		require.NoError(t, err, method)
+		result, err := interpreter.Invoke(t.Context(), interpreter.Object(object), method, arguments)
+		require.NoError(t, err, "%s of %s", method, object)
 		return result
 	}
 }
