@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -135,26 +136,54 @@ func (k identity) token() (token string, life time.Duration, err error) {
 // services is the catalog of services that a token's user sees, as JSON.
 func (k identity) services(t *testing.T, token string) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, k.address+"/v3/auth/catalog", nil)
+	return k.get(t, token, "/auth/catalog")
+}
+
+// get is the answer of Keystone to a request with a token, as JSON.
+func (k identity) get(t *testing.T, token, path string) string {
+	t.Helper()
+	text, err := askedService(t.Context(), http.MethodGet, k.address+"/v3"+path, token, nil)
 	require.NoError(t, err)
+	return string(text)
+}
+
+// askedService makes a request to a service of OpenStack. A reader whose length is not known is sent in chunks.
+func askedService(ctx context.Context, method, address, token string, body io.Reader) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, address, body)
+	if err != nil {
+		return nil, err
+	}
 	request.Header.Set("X-Auth-Token", token)
+	request.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPut {
+		request.Header.Set("Content-Type", "application/octet-stream")
+	}
 	response, err := identityClient.Do(request)
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, response.StatusCode, string(text))
-	return string(text)
+	if err == nil && response.StatusCode >= http.StatusBadRequest {
+		err = fmt.Errorf("%s %s answers %s: %s", method, address, response.Status, text)
+	}
+	return text, err
 }
 
 // under changes something while two clients get tokens, and demands that each request succeeds.
 func (k identity) under(t *testing.T, what string, change func()) {
 	t.Helper()
+	underRequests(t, what, change, func() error { _, _, err := k.token(); return err })
+}
+
+// underRequests changes something while each of some clients makes its request again and again, and demands that each succeeds.
+func underRequests(t *testing.T, what string, change func(), requests ...func() error) {
+	t.Helper()
 	var mutex sync.Mutex
 	var clients sync.WaitGroup
 	count, slowest, failed := 0, time.Duration(0), []string{}
 	end := make(chan struct{})
-	for range 2 {
+	for n := range 2 * len(requests) {
 		clients.Go(func() {
 			for {
 				select {
@@ -163,7 +192,7 @@ func (k identity) under(t *testing.T, what string, change func()) {
 				default:
 				}
 				began := time.Now()
-				_, _, err := k.token()
+				err := requests[n%len(requests)]()
 				mutex.Lock()
 				count, slowest = count+1, max(slowest, time.Since(began))
 				if err != nil {

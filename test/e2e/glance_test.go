@@ -1,0 +1,169 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestGlanceOfTheCatalogKeepsImages deploys OpenStack's image service beside Keystone, uses it as its clients do, changes it while it is used, removes it, and deploys it with
+// a claim.
+func TestGlanceOfTheCatalogKeepsImages(t *testing.T) {
+	soakOnly(t, "make soak runs this: it installs Debian's packages of OpenStack")
+	l := start(t)
+	demo := l.user(t, "burano-demo")
+	l.pushApplications(t, "mariadb", "keystone", "glance")
+
+	text, err := os.ReadFile(filepath.Join(l.root, "test/e2e/testdata/keystone.yaml"))
+	require.NoError(t, err)
+	without := strings.Replace(strings.Replace(string(text), "name: keystone\n", "name: glance\n", 1), "murano-kube-2, flavor: m1.medium", "murano-kube-2, flavor: m1.large", 1)
+	without = strings.Replace(without, "type: io.burano.Keystone}", "type: io.burano.Keystone, id: keystone}", 1)
+	file := filepath.Join(t.TempDir(), "glance.yaml")
+	deploy := func(text string) string {
+		t.Helper()
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		began := time.Now()
+		defer func() { t.Logf("the deployment took %.1f s", time.Since(began).Seconds()) }()
+		return l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	}
+	log := deploy(without + imagesOfNode)
+	l.deleteIfFailed(t, "glance")
+	environment := environmentNamed(t, demo, "glance")
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	a := &applications{lab: l, user: demo}
+	shown, _ := s.call(t, "keystone", "showPassword", map[string]any{})
+	k := identity{address: "http://" + s.published(t, a, "keystone"), password: shown["result"].(string)}
+	token, _, err := k.token()
+	require.NoError(t, err)
+	g := imageService{address: "http://" + s.published(t, a, "glance"), token: token}
+	content := make([]byte, 3<<20)
+	_, err = rand.Read(content)
+	require.NoError(t, err)
+
+	t.Run("passwords stand in no description, and nothing is root", func(t *testing.T) {
+		described := s.cluster.kubectl(t, "", "get", "deployment,job,pod,configmap", "-o", "yaml")
+		for _, secret := range []string{k.password, "mysql+pymysql", s.inPod(t, "images", "echo $OS_KEYSTONE_AUTHTOKEN__PASSWORD")} {
+			require.NotEmpty(t, secret)
+			require.NotContains(t, log, secret)
+			require.NotContains(t, described, secret)
+		}
+		require.Equal(t, "64000", s.inPod(t, "images", "id -u"))
+		require.Contains(t, s.inPod(t, "images", "touch /etc/glance/x 2>&1 || true"), "Read-only file system")
+	})
+
+	t.Run("its package has the options of its image", func(t *testing.T) {
+		listed, err := os.ReadFile(filepath.Join(l.root, "catalog/apps/io.burano.Glance/Resources/options.json"))
+		require.NoError(t, err)
+		require.JSONEq(t, string(listed), s.inPod(t, "images", "cat /usr/share/openstack/glance.json"))
+	})
+
+	id := g.upload(t, content)
+	t.Run("the catalog of services has its address at the gateway, which returns the image as it was", func(t *testing.T) {
+		require.Contains(t, k.services(t, token), `"`+g.address+`"`)
+		require.NoError(t, g.returns(id, content))
+		_, err := askedService(t.Context(), http.MethodGet, g.address+"/v2/images", "none", nil)
+		require.ErrorContains(t, err, "401")
+	})
+
+	t.Run("another option and another password of its user are rolling updates, without a failed request", func(t *testing.T) {
+		users := func() string { return k.get(t, token, "/users?name__startswith=glance") }
+		require.Contains(t, users(), `"glance_1"`)
+		underRequests(t, "image_tag_quota", func() {
+			task, log := s.changed(t, a, "glance", func(glance map[string]any) {
+				glance["options"] = map[string]any{"DEFAULT": map[string]any{"image_tag_quota": 7}}
+			})
+			require.Equal(t, "success", task["state"], log)
+		}, func() error { return g.returns(id, content) })
+		require.Contains(t, s.inPod(t, "images", "cat /etc/glance/glance-api.conf"), "image_tag_quota = 7\n")
+		underRequests(t, "the password of Glance's user", func() { s.act(t, "glance", "rotateServicePassword", map[string]any{}) },
+			func() error { return g.returns(id, content) }, func() error { _, _, err := k.token(); return err })
+		require.NotContains(t, users(), `"glance_1"`)
+		require.Contains(t, users(), `"glance_2"`)
+	})
+
+	t.Run("its removal takes its endpoints and its user along, and others stay", func(t *testing.T) {
+		deploy(without)
+		require.NotContains(t, k.services(t, token), `"image"`)
+		require.Contains(t, k.services(t, token), k.address+"/v3")
+		require.NotContains(t, k.get(t, token, "/users"), `"glance_`)
+	})
+
+	t.Run("with a claim, an image is there when its pod was killed", func(t *testing.T) {
+		deploy(without + imagesOfClaim)
+		require.Contains(t, k.services(t, token), `"`+g.address+`"`)
+		kept := g.upload(t, content)
+		s.killed(t, "images")
+		l.eventually(t, time.Minute, "the image is there", func() error { return g.returns(kept, content) })
+	})
+
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "glance")
+}
+
+const (
+	// imagesOfNode is Glance with two replicas, which share a folder of the one minion.
+	imagesOfNode = `
+  - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod, id: images}
+    name: images
+    kubernetesCluster: cluster
+    replicas: 2
+    maxUnavailable: "0"
+
+  - "?": {type: io.burano.Glance, id: glance}
+    name: glance
+    host: images
+    database: database
+    identity: keystone
+    globals: {"?": {type: io.burano.openstack.Globals}}
+    volume: {"?": {type: com.mirantis.docker.DockerHostVolume}, path: /var/tmp}
+`
+	imagesOfClaim = `
+  - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod, id: images}
+    name: images
+    kubernetesCluster: cluster
+    replicas: 1
+    securityContext: {fsGroup: 64000}
+
+  - "?": {type: io.burano.Glance, id: glance}
+    name: glance
+    host: images
+    database: database
+    identity: keystone
+    globals: {"?": {type: io.burano.openstack.Globals}}
+    size: 1Gi
+`
+)
+
+// imageService is a Glance as its clients see it.
+type imageService struct{ address, token string }
+
+// upload makes an image of a content that it sends in chunks, and returns its id.
+func (g imageService) upload(t *testing.T, content []byte) string {
+	t.Helper()
+	text, err := askedService(t.Context(), http.MethodPost, g.address+"/v2/images", g.token, strings.NewReader(`{"name": "noise", "disk_format": "raw", "container_format": "bare"}`))
+	require.NoError(t, err)
+	var made struct{ ID string }
+	require.NoError(t, json.Unmarshal(text, &made))
+	_, err = askedService(t.Context(), http.MethodPut, g.address+"/v2/images/"+made.ID+"/file", g.token, io.MultiReader(bytes.NewReader(content)))
+	require.NoError(t, err)
+	return made.ID
+}
+
+// returns is an error if an image cannot be downloaded, or has another content.
+func (g imageService) returns(id string, content []byte) error {
+	got, err := askedService(context.Background(), http.MethodGet, g.address+"/v2/images/"+id+"/file", g.token, nil)
+	if err == nil && !bytes.Equal(got, content) {
+		err = errors.New("the image has another content")
+	}
+	return err
+}
