@@ -46,6 +46,7 @@ export const findings: Texts['findings'] = {
     'server-stopped': 'Ein Server ist aus',
     'server-without-key': 'Ein Server hat keinen Schlüssel von Burano',
     'shares-left': 'Freigaben sind übrig',
+    'sign-in-unanswered': 'Keystone-Tokens werden abgelehnt',
     'snapshot-failed': 'Ein Snapshot ist gescheitert',
     'too-few-gateways': 'Mehr Gateways werden gebraucht',
     'too-many-gateways': 'Weniger Gateways werden gebraucht',

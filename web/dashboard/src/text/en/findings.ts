@@ -45,6 +45,7 @@ export const findings = {
     'server-stopped': 'A server is off',
     'server-without-key': 'A server has no key of Burano',
     'shares-left': 'Shares are left',
+    'sign-in-unanswered': 'Tokens of Keystone are refused',
     'snapshot-failed': 'A snapshot failed',
     'too-few-gateways': 'More gateways are needed',
     'too-many-gateways': 'Fewer gateways are needed',
