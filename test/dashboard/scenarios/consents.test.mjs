@@ -153,7 +153,7 @@ scenario('an edit that was refused stays as a draft: it is corrected and deploye
   await refuse();
   await page.goto(`environments/${id}`);
   await sees(page, 'Your last edit was refused');
-  await sees(page, /^services\[0\]\.size: /);
+  await sees(page, /^acts: size: /);
   await button(page, 'Correct it').click();
   await sees(page, 'Your draft cannot be deployed: one problem');
   await sees(page, 'Its last deployment was refused, and changed nothing.');
