@@ -344,7 +344,7 @@ func (s *scaling) swacts(t *testing.T, environment string) {
 	t.Logf("%d writes, %d of which needed a second try, while %d leaders moved", written.Load(), dropped.Load(), moved)
 }
 
-// isDropped reports whether etcd did not take a write because its leader was changing: the former leader refuses it, or nobody answers in time.
+// isDropped reports whether etcd did not take a write because its leader was changing: the former leader refuses it, or no answer comes in time.
 func isDropped(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "etcdserver: request timed out") || strings.Contains(err.Error(), "raft proposal dropped"))
 }
