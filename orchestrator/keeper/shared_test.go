@@ -47,6 +47,15 @@ func TestDutiesOfACheckShareWhatOneOfThemMakes(t *testing.T) {
 	}
 	require.EqualValues(t, 2, made.Load(), "a failure is not tried again in the same check")
 
+	for range 2 {
+		_, err := environment.Share("d", func() (io.Closer, error) {
+			made.Add(1)
+			panic("a mistake")
+		})
+		require.ErrorContains(t, err, "a mistake")
+	}
+	require.EqualValues(t, 3, made.Load())
+
 	environment.Close()
 	environment.Close()
 	require.EqualValues(t, 1, one.times.Load())

@@ -12,7 +12,6 @@ import (
 	"github.com/burano/burano/nodes/signin/webhook"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
-	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/storage"
 )
 
@@ -62,12 +61,12 @@ func (s *signInDuty) answer(ctx context.Context, environment *keeper.Environment
 		defer s.mutex.Unlock()
 		return s.answered[key(master)]
 	}
-	facts, err := known.FactsOf(ctx, known.EnvironmentVault{Secrets: s.Secrets, Environment: environment.ID, Cluster: cluster.ID})
+	one, err := s.open(ctx, environment, cluster.ID)
 	if err != nil {
 		return err
 	}
 	complete := true
-	for _, node := range facts.Nodes {
+	for _, node := range one.facts.Nodes {
 		complete = complete && (node.Role != nodes.Master || node.Settings.Locked || has(node.Name))
 	}
 	if complete {
