@@ -1,17 +1,12 @@
 package nodes
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -35,8 +30,6 @@ const (
 	// issuersPatience is how long an API server may take over issuers: it asks each for its keys, and tries again every ten seconds.
 	issuersPatience = 45 * time.Second
 	issuersEvery    = time.Second
-	// mostMetrics limits the API server's metrics, which are a few MiB in a large cluster.
-	mostMetrics = 64 << 20
 )
 
 // signInRecord has the known facts about sign-in at the API servers.
@@ -177,13 +170,9 @@ func (d signInSteps) taken(ctx context.Context, node Node, list ssh.File) error 
 	if err != nil {
 		return err
 	}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return fmt.Errorf("make a client of the API server: %w", err)
-	}
 	var expired *wait.Expired
 	err = d.guarded(ctx, node, []string{"kube-apiserver"}, func(ctx context.Context) error {
-		return wait.Every(issuersEvery).For(issuersPatience).Until(ctx, func(ctx context.Context) error { return uses(ctx, client, config.Host, list) })
+		return wait.Every(issuersEvery).For(issuersPatience).Until(ctx, func(ctx context.Context) error { return uses(ctx, config, list) })
 	})
 	if errors.As(err, &expired) && ctx.Err() == nil {
 		return fmt.Errorf("the API server of %s does not take over the issuers, and goes on with the former ones. It asks each issuer for URL/.well-known/openid-configuration and for its keys: "+
@@ -193,29 +182,19 @@ func (d signInSteps) taken(ctx context.Context, node Node, list ssh.File) error 
 }
 
 // uses asks an API server for the digest of its AuthenticationConfiguration; another one is asked for again.
-func uses(ctx context.Context, client *http.Client, host string, list ssh.File) error {
+func uses(ctx context.Context, api *rest.Config, list ssh.File) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, host+"/metrics", nil)
-	if err != nil {
-		return err
-	}
-	answer, err := client.Do(request)
-	if err != nil {
+	found, err := kube.Authentication(ctx, api)
+	switch {
+	case err != nil:
 		return wait.Again(err)
+	case found == "":
+		return wait.Again(errors.New("its metrics do not name its list"))
+	case found != fmt.Sprintf("sha256:%x", sha256.Sum256(list.Content)):
+		return wait.Again(errors.New("it uses another list"))
 	}
-	defer answer.Body.Close()
-	digest := sha256.Sum256(list.Content)
-	lines := bufio.NewScanner(io.LimitReader(answer.Body, mostMetrics))
-	for lines.Scan() {
-		if strings.HasPrefix(lines.Text(), "apiserver_authentication_config_controller_last_config_info{") {
-			if strings.Contains(lines.Text(), `hash="sha256:`+hex.EncodeToString(digest[:])+`"`) {
-				return nil
-			}
-			return wait.Again(errors.New("it uses another list"))
-		}
-	}
-	return wait.Again(cmp.Or(lines.Err(), fmt.Errorf("its metrics (%s) do not name its list", answer.Status)))
+	return nil
 }
 
 // issued records that a master has the list. After the last one the change has ended.

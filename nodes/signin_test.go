@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/pki"
@@ -156,7 +157,7 @@ func TestAnAPIServerThatUsesAListSaysSo(t *testing.T) {
 	defer server.Close()
 	ask := func(metrics string) error {
 		said = metrics
-		return uses(t.Context(), server.Client(), server.URL, list)
+		return uses(t.Context(), &rest.Config{Host: server.URL}, list)
 	}
 	const metric = `apiserver_authentication_config_controller_last_config_info{apiserver_id_hash="sha256:1",hash="sha256:`
 	require.ErrorContains(t, ask("other 1\n"), "do not name its list")

@@ -13,7 +13,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/burano/burano/gateway/route"
@@ -285,9 +284,7 @@ func (a *asking) kubelets(ctx context.Context, authorities *pki.Cluster) ([]core
 	if err != nil {
 		return nil, err
 	}
-	// Nodes list their images, which takes long to read as JSON.
-	config.AcceptContentTypes, config.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
-	client, err := typedcorev1.NewForConfig(config)
+	client, err := typedcorev1.NewForConfig(kube.Protobuf(config))
 	if err != nil {
 		return nil, err
 	}

@@ -160,6 +160,20 @@ func (c Cluster) APIServer(node Node, etcdURL string, etcdAuthority []byte, pair
 	}, nil
 }
 
+// Authentication returns the digest of the AuthenticationConfiguration that an API server uses, as "sha256:" and hexadecimal digits; "" if its metrics do not
+// have it: https://kubernetes.io/docs/reference/instrumentation/metrics/.
+func Authentication(ctx context.Context, config *rest.Config) (string, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return "", fmt.Errorf("make a client of the API server: %w", err)
+	}
+	samples, err := gauge(ctx, client.RESTClient(), "apiserver_authentication_config_controller_last_config_info")
+	if err != nil || len(samples) == 0 {
+		return "", err
+	}
+	return samples[0].labels["hash"], nil
+}
+
 // encryption is the API server's EncryptionConfiguration.
 func encryption(of *pki.Cluster) []byte {
 	// A key opens values that begin with its name. Keys of other clusters may have the same name: each is tried.

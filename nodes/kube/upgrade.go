@@ -50,18 +50,24 @@ const (
 	mostMetrics = 1 << 20 // bytes of the one metric
 )
 
-func removedAPIs(ctx context.Context, client rest.Interface, minor int) (list []RemovedAPI, err error) {
+// sample is a value of a gauge with its labels.
+type sample struct {
+	labels map[string]string
+	value  float64
+}
+
+// gauge reads one gauge of the API server. The other metrics are many thousand lines.
+func gauge(ctx context.Context, client rest.Interface, name string) (samples []sample, err error) {
 	metrics, err := client.Get().AbsPath(metricsPath).Stream(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = metrics.Close() }()
-	// The others are many thousand lines.
-	own := door.Buffer{Limit: mostMetrics, What: "the metric " + deprecatedMetric}
+	own := door.Buffer{Limit: mostMetrics, What: "the metric " + name}
 	lines := bufio.NewScanner(metrics)
 	lines.Buffer(nil, 2*mostLine)
 	for lines.Scan() {
-		if bytes.Contains(lines.Bytes(), []byte(deprecatedMetric)) {
+		if bytes.Contains(lines.Bytes(), []byte(name)) {
 			if _, err := fmt.Fprintf(&own, "%s\n", lines.Bytes()); err != nil {
 				return nil, err
 			}
@@ -75,12 +81,24 @@ func removedAPIs(ctx context.Context, client rest.Interface, minor int) (list []
 	if err != nil {
 		return nil, err
 	}
-	for _, metric := range families[deprecatedMetric].GetMetric() {
+	for _, metric := range families[name].GetMetric() {
 		labels := map[string]string{}
 		for _, label := range metric.GetLabel() {
 			labels[label.GetName()] = label.GetValue()
 		}
-		if removed := labels["removed_release"]; metric.GetGauge().GetValue() > 0 && removed != "" && minorOf(removed) <= minor {
+		samples = append(samples, sample{labels, metric.GetGauge().GetValue()})
+	}
+	return samples, nil
+}
+
+func removedAPIs(ctx context.Context, client rest.Interface, minor int) (list []RemovedAPI, err error) {
+	samples, err := gauge(ctx, client, deprecatedMetric)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range samples {
+		labels := one.labels
+		if removed := labels["removed_release"]; one.value > 0 && removed != "" && minorOf(removed) <= minor {
 			version := labels["version"]
 			if labels["group"] != "" {
 				version = labels["group"] + "/" + version

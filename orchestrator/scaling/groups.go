@@ -130,8 +130,7 @@ func KubernetesOf(ctx context.Context, live *nodes.Cluster) (kubernetes.Interfac
 	if err != nil {
 		return nil, err
 	}
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	return kubernetes.NewForConfig(config)
+	return kubernetes.NewForConfig(kube.Protobuf(config))
 }
 
 type (

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/nodes"
@@ -79,8 +78,7 @@ func (c Config) open(ctx context.Context, environment *keeper.Environment, clust
 			if api, err = kube.Shared(api); err != nil {
 				return nil, err
 			}
-			api.AcceptContentTypes, api.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
-			return api, nil
+			return kube.Protobuf(api), nil
 		})}, nil
 	})
 	if err != nil {
