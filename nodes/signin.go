@@ -63,16 +63,10 @@ func saveSignIn(ctx context.Context, vault Vault, record signInRecord) error {
 	return nil
 }
 
-// SignsInByKeystone reports whether users sign in with tokens of Keystone at the cluster with this vault, as its last deployment left it.
-func SignsInByKeystone(ctx context.Context, vault Vault) (bool, error) {
+// SignIn returns the issuers whose users sign in at the cluster with this vault, and whether users of Keystone do, as its last deployment left it.
+func SignIn(ctx context.Context, vault Vault) (issuers []signin.Issuer, keystone bool, err error) {
 	record, err := loadSignIn(ctx, vault)
-	return record.Keystone, err
-}
-
-// Issuers are the issuers whose users sign in at the cluster with this vault, as its last deployment left them.
-func Issuers(ctx context.Context, vault Vault) ([]signin.Issuer, error) {
-	record, err := loadSignIn(ctx, vault)
-	return record.Issuers, err
+	return record.Issuers, record.Keystone, err
 }
 
 // signInSteps let users sign in at the API servers.

@@ -65,12 +65,12 @@ func TestMastersGetIssuersOneAfterAnother(t *testing.T) {
 	require.False(t, installs(d, former), "by the step")
 	require.True(t, installs(d, nil), "an API server that begins has its list at once")
 	for i, node := range d.with(Master) {
-		known, err := Issuers(t.Context(), vault)
+		known, _, err := SignIn(t.Context(), vault)
 		require.NoError(t, err)
 		require.Empty(t, known, "%d masters have it", i)
 		require.NoError(t, d.issued(t.Context(), node))
 	}
-	known, err := Issuers(t.Context(), vault)
+	known, _, err := SignIn(t.Context(), vault)
 	require.NoError(t, err)
 	require.Equal(t, anIssuer()[0].URL, known[0].URL)
 
@@ -136,7 +136,7 @@ func TestTheProgramForTokensOfKeystoneEndsOnce(t *testing.T) {
 	for _, one := range []struct{ wanted, begins, ends bool }{{false, false, false}, {true, true, false}, {true, true, false}, {false, false, true}, {false, false, true}} {
 		begins, ends := planned(begin(one.wanted))
 		require.Equal(t, []bool{one.begins, one.ends}, []bool{begins, ends})
-		known, err := SignsInByKeystone(t.Context(), vault)
+		_, known, err := SignIn(t.Context(), vault)
 		require.NoError(t, err)
 		require.Equal(t, one.begins || one.ends, known)
 	}

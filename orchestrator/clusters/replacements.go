@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/signin"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
@@ -76,8 +77,7 @@ func (c *Clusters) ForeseeReplacements(ctx context.Context, foreseen *preview.Fo
 		VolumeLossesOf(c).foreseeLoss(ctx, object, due, foreseen)
 		if former, err := c.Facts(ctx, object); err == nil && former != nil {
 			foreseePodsOnMasters(object, former.Nodes, foreseen)
-			c.foreseeIssuers(ctx, object, foreseen)
-			foreseeKeystone(ctx, c, object, foreseen)
+			c.foreseeSignIn(ctx, object, foreseen)
 		}
 	}
 }
@@ -93,16 +93,20 @@ func foreseePodsOnMasters(object *muranopl.Object, former []nodes.Node, foreseen
 	}
 }
 
-// foreseeIssuers adds whose users can sign in at the API from then on, or can no more.
-func (c *Clusters) foreseeIssuers(ctx context.Context, object *muranopl.Object, foreseen *preview.Foreseen) {
-	former, err := nodes.Issuers(ctx, known.Vault{Runtime: c.Runtime, Cluster: object.ID()})
+// foreseeSignIn adds whose users can sign in at the API from then on, or can no more.
+func (c *Clusters) foreseeSignIn(ctx context.Context, object *muranopl.Object, foreseen *preview.Foreseen) {
+	issuers, keystone, err := nodes.SignIn(ctx, known.Vault{Runtime: c.Runtime, Cluster: object.ID()})
 	if err != nil {
 		return
 	}
-	foresee := func(format string, arguments ...any) {
-		foreseen.Effects = append(foreseen.Effects, "cluster "+object.Text("name")+": "+fmt.Sprintf(format, arguments...))
+	wanted := task.Desired(object)
+	for _, effect := range append(changesOfIssuers(issuers, wanted.Issuers), changesOfKeystone(keystone, wanted)...) {
+		foreseen.Effects = append(foreseen.Effects, "cluster "+object.Text("name")+": "+effect)
 	}
-	wanted := task.Desired(object).Issuers
+}
+
+func changesOfIssuers(former, wanted []signin.Issuer) (effects []string) {
+	foresee := func(format string, arguments ...any) { effects = append(effects, fmt.Sprintf(format, arguments...)) }
 	for _, one := range wanted {
 		switch i := slices.IndexFunc(former, func(other signin.Issuer) bool { return other.URL == one.URL }); {
 		case i < 0:
@@ -118,14 +122,12 @@ func (c *Clusters) foreseeIssuers(ctx context.Context, object *muranopl.Object, 
 			foresee("users of the issuer %s can no longer sign in at its API", one.URL)
 		}
 	}
+	return effects
 }
 
-// foreseeKeystone adds that users sign in at the API with tokens of Keystone from then on, or do no more.
-func foreseeKeystone(ctx context.Context, c *Clusters, object *muranopl.Object, foreseen *preview.Foreseen) {
-	wanted := task.Desired(object)
-	former, err := nodes.SignsInByKeystone(ctx, known.Vault{Runtime: c.Runtime, Cluster: object.ID()})
-	if err != nil || former == wanted.KeystoneSignIn {
-		return
+func changesOfKeystone(former bool, wanted *desired.Cluster) []string {
+	if former == wanted.KeystoneSignIn {
+		return nil
 	}
 	how := "can sign in at its API with their tokens"
 	if former {
@@ -135,7 +137,7 @@ func foreseeKeystone(ctx context.Context, c *Clusters, object *muranopl.Object, 
 	if max(wanted.Masters, 1+wanted.MastersMade) > 1 {
 		away = "The API servers restart one after another, so that one always serves"
 	}
-	foreseen.Effects = append(foreseen.Effects, fmt.Sprintf("cluster %s: users of Keystone %s. %s", object.Text("name"), how, away))
+	return []string{fmt.Sprintf("users of Keystone %s. %s", how, away)}
 }
 
 // Differences finds the servers that must be replaced.
