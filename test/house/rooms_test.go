@@ -187,6 +187,7 @@ var roomsMayImport = map[string][]string{
 	"nodes/claimdata/claimdatatest":  {"nodes/ssh"},
 	"nodes/etcd":                     {"nodes/pki", "nodes/ssh", "nodes/systemd"},
 	"nodes/etcd/restore":             {"nodes/etcd"},
+	"nodes/signin/webhook":           {"nodes/line"},
 	"nodes/kube":                     {"nodes/autoscale", "nodes/network", "nodes/pki", "nodes/signin", "nodes/ssh", "nodes/systemd"},
 	"nodes/network":                  {"nodes/pki", "nodes/ssh", "nodes/systemd"},
 	"nodes/systemd":                  {"nodes/ssh"},

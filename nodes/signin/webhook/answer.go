@@ -7,44 +7,22 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 
 	"golang.org/x/time/rate"
+
+	"github.com/burano/burano/nodes/line"
 )
 
 // Answer answers the questions of a master's program on a connection to it, until the connection or ctx ends. person returns the user with a token; its error is
 // Refused for a token that signs no user in.
-func Answer(ctx context.Context, line net.Conn, person func(ctx context.Context, token string) (Person, error)) {
-	one := &single{conns: make(chan net.Conn, 1), over: make(chan struct{}), address: line.LocalAddr()}
-	conn := &lineConn{Conn: line, end: sync.OnceFunc(func() { close(one.over) })}
-	one.conns <- conn
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+func Answer(ctx context.Context, conn net.Conn, person func(ctx context.Context, token string) (Person, error)) {
 	server := &http.Server{Handler: answering{person, make(chan struct{}, mostAtOnce), rate.NewLimiter(mostPerSecond, mostBurst)}, Protocols: plain(), HTTP2: watched(), MaxHeaderBytes: mostReview,
 		BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
+	defer conn.Close()
 	defer server.Close()
-	_ = server.Serve(one) // until the connection ends
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	_ = server.Serve(line.New(conn)) // until the connection ends
 }
-
-// single is a listener that has one connection, and ends with it.
-type single struct {
-	conns   chan net.Conn
-	over    chan struct{}
-	address net.Addr
-}
-
-func (s *single) Accept() (net.Conn, error) {
-	select {
-	case conn := <-s.conns:
-		return conn, nil
-	case <-s.over:
-		return nil, net.ErrClosed
-	}
-}
-
-func (s *single) Close() error { return nil }
-
-func (s *single) Addr() net.Addr { return s.address }
 
 // answering answers one master. The machine is the tenant's, so that it is trusted with no more than its tokens.
 type answering struct {
