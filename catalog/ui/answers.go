@@ -52,8 +52,7 @@ type Record struct {
 
 // RecordOf reads the record of an object; false where it has none.
 func RecordOf(object map[string]any) (Record, bool) {
-	header, _ := object["?"].(map[string]any)
-	written, _ := header[recordKey].(map[string]any)
+	written, _ := headerOf(object)[recordKey].(map[string]any)
 	name, is := written["package"].(string)
 	record := Record{Package: name, Values: map[string]map[string]any{}}
 	values, _ := written["values"].(map[string]any)

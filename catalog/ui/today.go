@@ -60,10 +60,8 @@ func (d *Definition) Today(ctx context.Context, in Input, object map[string]any)
 			}
 		}
 	}
-	r := &reader{ctx: ctx, definition: d, places: places, in: in, object: object, align: aligning{fresh: map[string]string{}}}
-	recorded := given.copied()
-	r.recorded = recorded
-	r.plain(given)
+	r := &reader{ctx: ctx, definition: d, places: places, in: in, object: object, recorded: given, align: aligning{fresh: map[string]string{}}}
+	r.plain()
 	r.search()
 	if r.best.err != nil {
 		return nil, r.best.err
@@ -79,7 +77,7 @@ func (d *Definition) Today(ctx context.Context, in Input, object map[string]any)
 			t.Kept = append(t.Kept, q)
 		}
 	})
-	t.judge(d, r, recorded)
+	t.judge(r)
 	return t, nil
 }
 
@@ -95,7 +93,7 @@ func (t *Today) Values() map[string]map[string]any {
 }
 
 // judge finds the properties that follow from the answers, and the fields without a known answer: all their places differ, or they have none and no record.
-func (t *Today) judge(d *Definition, r *reader, recorded answers) {
+func (t *Today) judge(r *reader) {
 	off := map[string]bool{}
 	for _, path := range r.best.off {
 		off[path[0]] = true
@@ -109,13 +107,9 @@ func (t *Today) judge(d *Definition, r *reader, recorded answers) {
 	for _, form := range t.Forms {
 		for _, view := range form.Fields {
 			q := Question{form.Name, view.Name}
-			_, has := recorded[q.Form][q.Field]
-			known := has || view.Hidden
-			if slices.ContainsFunc(r.places, func(one target) bool { return slices.Contains(one.asked, q) }) {
-				known = false
-			}
-			known = known || r.knows(q, false)
-			if !known {
+			_, has := r.recorded[q.Form][q.Field]
+			placed := slices.ContainsFunc(r.places, func(one target) bool { return slices.Contains(one.asked, q) })
+			if !r.knows(q, false) && (placed || !has && !view.Hidden) {
 				t.Unknown = append(t.Unknown, q)
 			}
 		}
@@ -207,8 +201,8 @@ func (r *reader) better(one attempt) bool {
 }
 
 // plain gives fields whose answers the model has as they are the object's values, unless one of these is their answer already.
-func (r *reader) plain(given answers) {
-	r.best = r.attempt(given)
+func (r *reader) plain() {
+	r.best = r.attempt(r.recorded)
 	found := map[Question][]any{}
 	for _, one := range r.places {
 		if one.plain {
@@ -289,36 +283,33 @@ func valuesAt(value any, path []string) (list []any) {
 
 // search tries other answers where the best attempt differs from the object, until none comes closer.
 func (r *reader) search() {
-	tried := map[string]bool{}
-	for improved := true; improved; {
-		improved = false
-		for i, path := range r.best.off {
-			for _, q := range r.askedAt(path) {
-				if _, is := r.recorded[q.Form][q.Field]; is && r.knows(q, true) {
-					continue // some of its values are as it makes them, and others were changed otherwise
-				}
-				for _, answer := range append(r.candidates(q, r.around(q, path)), r.candidates(q, r.best.present[i])...) {
-					key := fmt.Sprintf("%d %s %s %v", len(r.best.off), q.Form, q.Field, answer)
-					if tried[key] || r.count >= attempts {
-						continue
-					}
-					tried[key] = true
-					values := r.best.answers.copied()
-					values.set(q, answer)
-					if one := r.attempt(values); r.better(one) {
-						r.best, improved = one, true
-						break
-					}
-				}
-				if improved {
-					break
-				}
+	for tried := map[string]bool{}; r.improve(tried); {
+	}
+}
+
+// improve tries other answers until one comes closer; false if none does.
+func (r *reader) improve(tried map[string]bool) bool {
+	for i, path := range r.best.off {
+		for _, q := range r.askedAt(path) {
+			if _, is := r.recorded[q.Form][q.Field]; is && r.knows(q, true) {
+				continue // some of its values are as it makes them, and others were changed otherwise
 			}
-			if improved {
-				break
+			for _, answer := range append(r.candidates(q, r.around(q, path)), r.candidates(q, r.best.present[i])...) {
+				key := fmt.Sprintf("%d %s %s %v", len(r.best.off), q.Form, q.Field, answer)
+				if tried[key] || r.count >= attempts {
+					continue
+				}
+				tried[key] = true
+				values := r.best.answers.copied()
+				values.set(q, answer)
+				if one := r.attempt(values); r.better(one) {
+					r.best = one
+					return true
+				}
 			}
 		}
 	}
+	return false
 }
 
 // around is the object's value at the place of an expression that uses a field, where that is above a path.

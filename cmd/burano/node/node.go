@@ -106,86 +106,79 @@ func PublishCommand() *cobra.Command {
 
 // ForwardCommand is burano forward.
 func ForwardCommand() *cobra.Command {
-	var listen string
 	var hosts []string
-	var trust served
+	var on served
 	command := &cobra.Command{
 		Use:   "forward",
 		Short: "Forward nodes without access to the outside to registries (runs on masters)",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			config, err := trust.read()
+			listener, config, err := on.open(command.Context())
 			if err != nil {
 				return err
 			}
-			listener, err := (&net.ListenConfig{}).Listen(command.Context(), "tcp", listen)
-			if err != nil {
-				return err
-			}
-			return outward.Run(command.Context(), outward.Config{Listener: listener, TLS: config, Client: trust.client, Hosts: hosts, Closed: outward.Own(), Logger: slog.Default()})
+			return outward.Run(command.Context(), outward.Config{Listener: listener, TLS: config, Client: on.client, Hosts: hosts, Closed: outward.Own(), Logger: slog.Default()})
 		},
 	}
-	command.Flags().StringVar(&listen, "listen", "", "address and port")
-	cobra.CheckErr(command.MarkFlagRequired("listen"))
-	trust.add(command)
+	on.add(command)
 	command.Flags().StringSliceVar(&hosts, "hosts", nil, "allowed hosts, each with a port or without, and domains with a leading dot")
 	return command
 }
 
 // AuthenticateCommand is burano authenticate.
 func AuthenticateCommand() *cobra.Command {
-	var listen, socket string
-	var trust served
+	var socket string
+	var on served
 	command := &cobra.Command{
 		Use:   "authenticate",
 		Short: "Answer the API server whose a token of Keystone is, by asking Burano's server (runs on masters)",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			config, err := trust.read()
+			listener, config, err := on.open(command.Context())
 			if err != nil {
 				return err
 			}
-			listener, err := (&net.ListenConfig{}).Listen(command.Context(), "tcp", listen)
-			if err != nil {
-				return err
-			}
-			return webhook.Run(command.Context(), webhook.Config{Listener: listener, TLS: config, Client: trust.client, Socket: socket, Logger: slog.Default()})
+			return webhook.Run(command.Context(), webhook.Config{Listener: listener, TLS: config, Client: on.client, Socket: socket, Logger: slog.Default()})
 		},
 	}
-	command.Flags().StringVar(&listen, "listen", "", "address and port")
-	cobra.CheckErr(command.MarkFlagRequired("listen"))
-	trust.add(command)
+	on.add(command)
 	command.Flags().StringVar(&socket, "socket", webhook.Socket, "socket to which Burano's server comes")
 	return command
 }
 
 // served are the flags of a program that serves clients with certificates.
-type served struct{ certificate, key, authority, client string }
+type served struct{ listen, certificate, key, authority, client string }
 
 func (s *served) add(command *cobra.Command) {
+	command.Flags().StringVar(&s.listen, "listen", "", "address and port")
 	command.Flags().StringVar(&s.certificate, "cert", "", "file with the certificate that is shown (PEM)")
 	command.Flags().StringVar(&s.key, "key", "", "file with its key (PEM)")
 	command.Flags().StringVar(&s.authority, "client-ca", "", "file with the authorities of clients' certificates (PEM)")
 	command.Flags().StringVar(&s.client, "client", "", "the common name of clients' certificates")
-	for _, name := range []string{"cert", "key", "client-ca", "client"} {
+	for _, name := range []string{"listen", "cert", "key", "client-ca", "client"} {
 		cobra.CheckErr(command.MarkFlagRequired(name))
 	}
 }
 
-func (s *served) read() (*tls.Config, error) {
+// open listens, and reads what clients and program show each other.
+func (s *served) open(ctx context.Context) (net.Listener, *tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(s.certificate, s.key)
 	if err != nil {
-		return nil, fmt.Errorf("read the certificate: %w", err)
+		return nil, nil, fmt.Errorf("read the certificate: %w", err)
 	}
 	pem, err := os.ReadFile(s.authority)
 	if err != nil {
-		return nil, fmt.Errorf("read the authority of clients: %w", err)
+		return nil, nil, fmt.Errorf("read the authority of clients: %w", err)
 	}
 	clients := x509.NewCertPool()
 	if !clients.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate", s.authority)
+		return nil, nil, fmt.Errorf("%s holds no certificate", s.authority)
 	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, MinVersion: tls.VersionTLS12}, nil
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return nil, nil, err
+	}
+	return listener, &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, MinVersion: tls.VersionTLS12}, nil
 }
 
 // GatewayCommand is burano gateway.
