@@ -29,10 +29,26 @@ type possessions map[string]string
 
 // populate gives the caller's project one of everything. The names of its things hold the mark.
 func (s *server) populate(token, mark string) possessions {
+	var archive bytes.Buffer
+	require.NoError(s.t, catalog.WriteZip(&archive, fstest.MapFS{
+		"manifest.yaml": {Data: []byte("Format: 1.4\nType: Application\nFullName: org.test." + mark + "\nName: " + mark + "-package\n" +
+			"Classes: {org.test." + mark + ": A.yaml}\nUI: ui.yaml\nLogo: logo.png\nSupplier: {Logo: logo.png}\n")},
+		"Classes/A.yaml": {Data: []byte("Name: org.test." + mark + "\nExtends: io.murano.Application\nProperties: {title: {Contract: $.string()}}\n")},
+		"UI/ui.yaml": {Data: []byte("Version: 2\nApplication: {'?': {type: org.test." + mark + "}, title: $.site.title}\n" +
+			"Forms: [{site: {fields: [{name: title, type: string, label: Title, required: false}]}}]\n")},
+		"logo.png": {Data: []byte("\x89PNG\r\n\x1a\n")},
+	}))
+	meta, err := catalog.ParseMetadata([]byte("{}"))
+	require.NoError(s.t, err)
+	owned, err := s.catalog.Upload(s.t.Context(), callers["{token:"+token+"}"], meta, archive.Bytes())
+	require.NoError(s.t, err)
+
 	id := field(s.call(token, "", "POST", "/v1/environments", map[string]any{"name": mark + "-environment"}, 200), "id").(string)
 	session := field(s.call(token, "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
 	object := fmt.Sprintf("%x", mark)
 	s.call(token, session, "POST", "/v1/environments/"+id+"/services", hello(object, mark+"-application"), 200)
+	component := object + "0"
+	s.call(token, session, "POST", "/v1/environments/"+id+"/services", map[string]any{"?": map[string]any{"id": component, "type": "org.test." + mark}, "title": mark + "-component"}, 200)
 	s.call(token, "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
 	s.awaitIdle(id)
 	task := field(s.call(token, "", "POST", "/v1/environments/"+id+"/actions/"+object+"_shout", map[string]any{}, 200), "task_id").(string)
@@ -40,19 +56,6 @@ func (s *server) populate(token, mark string) possessions {
 	session = field(s.call(token, "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
 
 	s.call(token, "", "PUT", "/burano/v1/environments/"+id+"/delegation", map[string]any{}, 200)
-
-	var archive bytes.Buffer
-	require.NoError(s.t, catalog.WriteZip(&archive, fstest.MapFS{
-		"manifest.yaml": {Data: []byte("Format: 1.4\nType: Application\nFullName: org.test." + mark + "\nName: " + mark + "-package\n" +
-			"Classes: {org.test." + mark + ": A.yaml}\nUI: ui.yaml\nLogo: logo.png\nSupplier: {Logo: logo.png}\n")},
-		"Classes/A.yaml": {Data: []byte("Name: org.test." + mark + "\n")},
-		"UI/ui.yaml":     {Data: []byte("Version: 2\n")},
-		"logo.png":       {Data: []byte("\x89PNG\r\n\x1a\n")},
-	}))
-	meta, err := catalog.ParseMetadata([]byte("{}"))
-	require.NoError(s.t, err)
-	owned, err := s.catalog.Upload(s.t.Context(), callers["{token:"+token+"}"], meta, archive.Bytes())
-	require.NoError(s.t, err)
 
 	template := field(s.call(token, "", "POST", "/v1/templates", map[string]any{"name": mark + "-template",
 		"services": []any{hello(object, mark+"-application")}}, 200), "id").(string)
@@ -72,7 +75,7 @@ func (s *server) populate(token, mark string) possessions {
 	joining := store.JoinToken{EnvironmentID: id, ClusterID: object, Hash: mark, UserName: mark, Expires: store.Time(time.Now().Add(time.Hour).UnixMicro())}
 	require.NoError(s.t, s.rows.JoinTokens().Add(s.t.Context(), &joining))
 
-	return possessions{"snapshot": kept, "deleted": gone, "backup": backedUp.ID, "token": joining.ID, "environment": id, "session": session, "deployment": task, "task": task, "cluster": object, "action": object + "_shout",
+	return possessions{"snapshot": kept, "deleted": gone, "backup": backedUp.ID, "token": joining.ID, "environment": id, "session": session, "deployment": task, "task": task, "cluster": object, "component": component, "action": object + "_shout",
 		"services/*": object, "model/*": "name", "package": owned.ID, "template": template, "class": "org.test." + mark,
 		"host": serverOf(id), "hostlabel": kube.LabelID(serverOf(id), "disk"),
 		"project": callers["{token:"+token+"}"].ProjectID}
@@ -268,7 +271,7 @@ func TestAReaderWritesNothing(t *testing.T) {
 	// are open.
 	closed := []string{"GET /burano/v1/audit", "GET /burano/v1/projects", "GET /burano/v1/doctor", "GET /v1/environments/:environment/actions/:task",
 		"GET /burano/v1/snapshots/:snapshot/content"}
-	opened := []string{"POST /burano/v1/forms/:package", "PUT /burano/v1/session/project"}
+	opened := []string{"POST /burano/v1/forms/:package", "POST /burano/v1/environments/:environment/components/:component/form", "PUT /burano/v1/session/project"}
 	s := newServer(t)
 	mine := merged(s.populate("demo", "demos"), s.everybodys())
 	s.call("demo", "", "PUT", "/v1/templates/"+mine["template"], map[string]any{"name": "public", "is_public": true}, 200)
