@@ -2,10 +2,7 @@ package catalog
 
 import (
 	"context"
-	"net/url"
 	"strings"
-
-	"github.com/Masterminds/semver/v3"
 
 	"github.com/burano/burano/catalog/ui"
 	"github.com/burano/burano/internal/fault"
@@ -35,46 +32,35 @@ func (s *Service) Forms(ctx context.Context, caller identity.Caller, id string) 
 }
 
 // FormsOf is Forms for an object of a model, with the id of the package: the object's record names the package, else its type does, such as class/1.0.0@package, else it is a package with the class.
-// The version is the type's where the catalog has it, and else the newest.
+// It is the one that deployments find (Source), of the type's version where the catalog has it, and else of any.
 func (s *Service) FormsOf(ctx context.Context, caller identity.Caller, object map[string]any) (p *Package, definition *ui.Definition, id string, err error) {
 	header, _ := object["?"].(map[string]any)
 	text, _ := header["type"].(string)
 	class, of, _ := strings.Cut(text, "/")
 	version, name, _ := strings.Cut(of, "@")
-	query := url.Values{"catalog": {"true"}}
 	if record, is := ui.RecordOf(object); is {
 		name = record.Package
 	}
+	query := Query{ClassName: class}
 	if name != "" {
-		query.Set("fqn", name)
-	} else {
-		query.Set("class_name", class)
+		query = Query{FullName: name}
 	}
-	records, _, err := s.List(ctx, caller, query)
+	if version != "" {
+		version = "=" + version
+	}
+	source := projectSource{service: s, project: caller.ProjectID}
+	found, err := source.record(ctx, query, version, "class", class)
+	if version != "" && fault.KindOf(err) == fault.NotFound {
+		found, err = source.record(ctx, query, "", "class", class)
+	}
+	if fault.KindOf(err) == fault.NotFound {
+		return nil, nil, "", fault.New(fault.NotFound, "The catalog has no package with the forms of %s", class)
+	}
 	if err != nil {
 		return nil, nil, "", err
 	}
-	best := -1
-	for i, one := range records {
-		switch {
-		case best < 0, one.Version == version && records[best].Version != version:
-			best = i
-		case (one.Version == version) == (records[best].Version == version) && newer(one.Version, records[best].Version):
-			best = i
-		}
-	}
-	if best < 0 {
-		return nil, nil, "", fault.New(fault.NotFound, "The catalog has no package with the forms of %s", class)
-	}
-	p, definition, err = s.Forms(ctx, caller, records[best].ID)
-	return p, definition, records[best].ID, err
-}
-
-// newer compares the versions of packages.
-func newer(a, b string) bool {
-	one, err := semver.NewVersion(a)
-	other, wrong := semver.NewVersion(b)
-	return err == nil && wrong == nil && one.GreaterThan(other)
+	p, definition, err = s.Forms(ctx, caller, found.ID)
+	return p, definition, found.ID, err
 }
 
 func firstError(problems []*ui.Problem) error {
