@@ -42,6 +42,7 @@ Methods:
   getType: {Body: [{Return: placement}]}
   getPath: {Body: [{Return: /placement}]}
   getRoles: {Body: [{Return: [service, reader]}]}
+  getDatabases: {Body: [{Return: {placement: database, inventory: store_database, cells: ''}}]}
   getTokenSections: {Body: [{Return: [keystone_authtoken, neutron]}]}
   getConnectionTo:
     Arguments:
@@ -69,11 +70,18 @@ Namespaces: {=: test, apps: io.burano}
 Name: MariaDB
 Extends: apps:MariaDB
 Methods:
-  runInContainer:
+  makeDatabase:
     Arguments:
-      - command: {Contract: $}
+      - database: {Contract: $}
+      - user: {Contract: $}
+      - password: {Contract: $}
     Body:
-      - Return: ['']
+      - trace('database ' + $database + ' of ' + $user)
+  dropUser:
+    Arguments:
+      - user: {Contract: $}
+    Body:
+      - trace('no ' + $user)
 `)},
 }
 
@@ -136,7 +144,9 @@ func TestAServiceLogsInAtKeystoneWithAPasswordThatNoFileHas(t *testing.T) {
 	connections, _ := outcomes[2].Result.(map[string]any)
 	require.Regexp(t, `^[a-z2-7]{42}$`, connections["OS_KEYSTONE_AUTHTOKEN__PASSWORD"])
 	require.Equal(t, connections["OS_KEYSTONE_AUTHTOKEN__PASSWORD"], connections["OS_NEUTRON__PASSWORD"])
-	require.Contains(t, connections, "OS_DATABASE__CONNECTION")
+	require.Regexp(t, `^mysql\+pymysql://placement_1:[a-z2-7]{42}@store:3306/placement\?charset=utf8$`, connections["OS_DATABASE__CONNECTION"])
+	require.Regexp(t, `/inventory\?charset=utf8$`, connections["OS_STORE_DATABASE__CONNECTION"])
+	require.Len(t, connections, 4, "no option has the connection of the third database")
 	require.Equal(t, map[string]any{"IDENTITY_URL": "http://identity:5000/v3", "SERVICE_USER": "placement_1", "SERVICE_URL": "http://host-service:8778/placement"},
 		outcomes[3].Result.(map[string]any)["env"])
 }
@@ -165,7 +175,8 @@ func TestUsersOfAServiceTakeTurns(t *testing.T) {
 	require.Equal(t, "placement_2", outcomes[2].Result.(map[string]any)["username"])
 	require.Regexp(t, `^user placement_1 [a-z2-7]{42} service reader$`, outcomes[3].Traces[0])
 	require.Equal(t, "no-user placement_2", outcomes[3].Traces[2])
-	require.Equal(t, []string{"the pods roll"}, outcomes[4].Traces, "users of the database are none of Keystone's")
+	require.Equal(t, []string{"database placement of placement_2", "database inventory of placement_2", "database cells of placement_2", "the pods roll", "no placement_1"}, outcomes[4].Traces,
+		"users of the database are none of Keystone's")
 }
 
 func TestARemovedServiceLeavesTheCatalogOfServices(t *testing.T) {

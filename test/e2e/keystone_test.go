@@ -102,11 +102,16 @@ type identity struct{ address, password string }
 
 var identityClient = &http.Client{Timeout: 60 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
-// token gets a token by password, and how long it is valid.
+// token gets a token of the administrator, and how long it is valid.
 func (k identity) token() (token string, life time.Duration, err error) {
+	return k.tokenOf("admin", k.password)
+}
+
+// tokenOf gets a token for the project admin by password, and how long it is valid.
+func (k identity) tokenOf(user, password string) (token string, life time.Duration, err error) {
 	body, err := json.Marshal(map[string]any{"auth": map[string]any{
 		"identity": map[string]any{"methods": []string{"password"}, "password": map[string]any{
-			"user": map[string]any{"name": "admin", "domain": map[string]any{"id": "default"}, "password": k.password}}},
+			"user": map[string]any{"name": user, "domain": map[string]any{"id": "default"}, "password": password}}},
 		"scope": map[string]any{"project": map[string]any{"name": "admin", "domain": map[string]any{"id": "default"}}}}})
 	if err != nil {
 		return "", 0, err

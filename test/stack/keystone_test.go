@@ -18,7 +18,7 @@ func (w *world) keystone(t *testing.T, properties map[string]any) func(method st
 	}
 }
 
-// services loads a Keystone and a Glance with their database, and with properties. It returns a function that calls a method of an object.
+// services loads a Keystone, a Glance and a Placement with their database, and the first two with properties. It returns a function that calls a method of an object.
 func (w *world) services(t *testing.T, ofKeystone, ofGlance map[string]any) func(object, method string, arguments map[string]any) any {
 	t.Helper()
 	model := environment(t, demo)
@@ -37,12 +37,14 @@ func (w *world) services(t *testing.T, ofKeystone, ofGlance map[string]any) func
 	glance := map[string]any{"?": map[string]any{"type": "io.burano.Glance", "id": "glance"}, "name": "glance", "host": "images", "database": "store", "identity": "keystone",
 		"globals": map[string]any{"?": map[string]any{"type": "io.burano.openstack.Globals", "id": "other-globals"}}}
 	maps.Copy(glance, ofGlance)
+	placement := map[string]any{"?": map[string]any{"type": "io.burano.Placement", "id": "placement"}, "name": "placement", "host": "resources", "database": "store", "identity": "keystone",
+		"globals": map[string]any{"?": map[string]any{"type": "io.burano.openstack.Globals", "id": "placements-globals"}}}
 	queue := pod("queue")
 	queue["securityContext"] = map[string]any{"fsGroup": int64(64000)}
-	model["applications"] = append(model["applications"].([]any), pod("data"), pod("identity"), pod("images"), pod("memory"), queue,
+	model["applications"] = append(model["applications"].([]any), pod("data"), pod("identity"), pod("images"), pod("resources"), pod("memory"), queue,
 		map[string]any{"?": map[string]any{"type": "io.burano.MariaDB", "id": "store"}, "name": "mariadb", "host": "data"},
 		map[string]any{"?": map[string]any{"type": "io.burano.Memcached", "id": "memcached"}, "name": "memcached", "host": "memory"},
-		map[string]any{"?": map[string]any{"type": "io.burano.RabbitMQ", "id": "rabbitmq"}, "name": "rabbitmq", "host": "queue"}, keystone, glance)
+		map[string]any{"?": map[string]any{"type": "io.burano.RabbitMQ", "id": "rabbitmq"}, "name": "rabbitmq", "host": "queue"}, keystone, glance, placement)
 	interpreter, _ := w.load(t, model)
 	return func(object, method string, arguments map[string]any) any {
 		t.Helper()

@@ -1,0 +1,3 @@
+from placement import wsgi
+
+application = wsgi.init_application()
