@@ -109,7 +109,7 @@ type Vault = access.Vault
 // Config is the configuration of a cluster.
 type Config struct {
 	Name        string       // of the cluster; becomes a part of the API server's name
-	Nodes       []Node       // masters first: one, three or five; or gateways alone
+	Nodes       []Node       // masters first: one, two, three or five; or gateways alone
 	NodeNetwork netip.Prefix // where the nodes' fixed addresses are
 	// NodeNetwork6 is where their fixed addresses of IPv6 are, in a cluster whose Addressing has both.
 	NodeNetwork6 netip.Prefix
@@ -129,7 +129,7 @@ type Config struct {
 	Datastore network.Datastore
 	// Peers are routers with which the nodes exchange routes to pods, where packets are not wrapped.
 	Peers []network.Peer
-	// EtcdOnMasters has no other nodes be members of etcd, where there are three masters or more.
+	// EtcdOnMasters has no other nodes be members of etcd where there are several masters, but one beside two.
 	EtcdOnMasters bool
 	Vault         Vault
 	// Report gets events, for a person: "kubelet started". node may be empty. May be nil.

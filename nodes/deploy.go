@@ -290,15 +290,12 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 	if !d.again {
 		d.record.Peers = etcd.TrustPeers
 	}
+	voters := c.config.desiredVoters(d.record.Voters)
 	masters := c.config.masters()
-	var candidates []etcd.Candidate
-	for _, node := range staying {
-		if node.Elastic || node.Machine != nil || c.config.EtcdOnMasters && len(masters) >= 3 && node.Role != Master {
-			continue
-		}
-		candidates = append(candidates, etcd.Candidate{Name: node.Name, Rank: slices.Index([]Role{Master, Minion, Gateway}, node.Role)})
+	if len(masters) == 2 && len(voters) < 3 {
+		return nil, fmt.Errorf("%s and %s are the masters of cluster %s, and no third node can vote in etcd with them, so that the loss of one master would stop the cluster: add a minion or a gateway, or have 1, 3 or 5 masters",
+			masters[0].Name, masters[1].Name, c.config.Name)
 	}
-	voters := etcd.Voters(candidates, d.record.Voters)
 	if elects := len(masters) > 1 || d.record.Elects; elects != d.record.Elects || !slices.Equal(voters, d.record.Voters) {
 		d.record.Voters, d.record.Elects = voters, elects
 		if err := d.saveRecord(ctx); err != nil {

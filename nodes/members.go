@@ -265,3 +265,28 @@ func (d etcdSteps) forwarder(ctx context.Context, node Node) error {
 	}
 	return d.start(ctx, node, true, unit.Name)
 }
+
+// desiredVoters are the nodes that are to vote in etcd; current are the present ones.
+func (c Config) desiredVoters(current []string) []string {
+	var candidates []etcd.Candidate
+	for _, node := range c.staying() {
+		if !node.Elastic && node.Machine == nil {
+			candidates = append(candidates, etcd.Candidate{Name: node.Name, Rank: slices.Index([]Role{Master, Minion, Gateway}, node.Role), Locked: node.Settings.Locked})
+		}
+	}
+	most := etcd.MaxVoters
+	if masters := len(c.masters()); c.EtcdOnMasters && masters > 1 {
+		most = masters | 1 // with two masters a third node votes
+	}
+	return etcd.Voters(candidates, current, most)
+}
+
+// Voters are the nodes that a deployment of the cluster lets vote in etcd, and the ones that it let vote last, none for a new cluster. It needs no more of config than its
+// Nodes, EtcdOnMasters and Vault.
+func Voters(ctx context.Context, config Config) (desired, last []string, err error) {
+	record, err := (&servers{config: config}).loadRecord(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return config.desiredVoters(record.Voters), record.Voters, nil
+}

@@ -75,6 +75,7 @@ first='TestAnApplicationAnswers'
 with_servers=(
   'TestChangesSurvive servers that die'
   'TestAnyMaster masters that are lost'
+  'TestAPairOfMasters a pair of masters'
   'TestActionsChange actions'
   'TestNodesThatFail nodes that fail'
   'TestClaimsGet volumes of Cinder'

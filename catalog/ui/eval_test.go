@@ -318,10 +318,10 @@ func TestWhatIsWrongIsSaidWithFormAndField(t *testing.T) {
 		{"more", "", "There is no such form"},
 	}, result.Errors)
 
-	result = filled(t, definition, ui.Input{Values: values{"nodesConfiguration": {"masterCount": 2, "minionCount": 5, "gatewayCount": "3",
+	result = filled(t, definition, ui.Input{Values: values{"nodesConfiguration": {"masterCount": 4, "minionCount": 5, "gatewayCount": "3",
 		"flavor": "f", "image": "i", "availabilityZone": "a"}}})
 	require.Equal(t, []ui.InputError{
-		{"nodesConfiguration", "", "There are 1, 3 or 5 masters"},
+		{"nodesConfiguration", "", "There are 1, 2, 3 or 5 masters"},
 		{"nodesConfiguration", "", "There cannot be more nodes at first than at most"},
 		{"nodesConfiguration", "", "There cannot be more gateways at first than at most"},
 	}, result.Errors, "the validators of the form")

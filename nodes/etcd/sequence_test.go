@@ -35,7 +35,7 @@ var events = map[string]func(*world){
 
 // The rules of membership hold for any events in any order. Nodes come and go, and members crash with or without their data. The orchestrator is killed
 // between any two calls and begins again from the beginning. A new node's address answers nothing, or another member leads. Three or five masters vote
-// alone for a while, and nodes get successors one after another. Whenever no more members are down than the cluster bears, it answers. At the end of each
+// alone for a while, or two with a third node, and nodes get successors one after another. Whenever no more members are down than the cluster bears, it answers. At the end of each
 // change no dead member is left, only the wanted members vote, and the voters are odd.
 //
 // BURANO_ETCD_SEED repeats one sequence.
@@ -88,7 +88,7 @@ type world struct {
 	random *rand.Rand
 	root   *clientv3.Client
 	wanted []int // the voters; 0, the master, always votes
-	// masters is how many of the first nodes are masters; from three on they alone vote (etcdNodes: masters). 0 is one.
+	// masters is how many of the first nodes are masters; several vote alone (etcdNodes: masters), two of them with a third node. 0 is one.
 	masters int
 }
 
@@ -184,13 +184,17 @@ func (w *world) leaderMoves() {
 	w.scaleUp()
 }
 
-// mastersChange has three or five masters, the orchestrator is killed while they join, and goes back to one.
+// mastersChange has two, three or five masters, the orchestrator is killed while they join, and goes back to one.
 func (w *world) mastersChange() {
-	w.masters = 3 + 2*w.random.IntN(2)
-	w.deploy(w.voters(nil), 1+w.random.IntN(8))
+	w.masters = []int{2, 3, 5}[w.random.IntN(3)]
+	var others []int
+	for i := w.masters; i < len(w.c.nodes); i++ {
+		others = append(others, i)
+	}
+	w.deploy(w.voters(others), 1+w.random.IntN(8))
 	w.c.answers(w.root)
 	w.deploy(w.wanted, -1)
-	require.Len(w.t, w.wanted, w.masters)
+	require.Len(w.t, w.wanted, w.masters|1)
 	w.masters = 0
 	w.deploy(w.anybody(), -1)
 }
@@ -256,7 +260,11 @@ func (w *world) voters(others []int) []int {
 	for _, i := range w.wanted {
 		current = append(current, w.c.nodes[i].Name)
 	}
-	voters := etcd.Voters(candidates, current)
+	most := etcd.MaxVoters
+	if w.masters > 1 {
+		most = w.masters | 1
+	}
+	voters := etcd.Voters(candidates, current, most)
 	var wanted []int
 	for i, node := range w.c.nodes {
 		if slices.Contains(voters, node.Name) {

@@ -43,7 +43,9 @@ func (c modelChecks) Check(ctx context.Context, object *muranopl.Object) error {
 }
 
 // modelChecks need the model, and the notes from when the cluster was made.
-func (c modelChecks) modelChecks() []clusterCheck { return []clusterCheck{c.unfit} }
+func (c modelChecks) modelChecks() []clusterCheck {
+	return []clusterCheck{c.unfit, pairsOf(c.Clusters).check}
+}
 
 // worldChecks ask the cloud, and some the nodes that are there.
 func (c modelChecks) worldChecks() []clusterCheck {

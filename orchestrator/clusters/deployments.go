@@ -9,7 +9,6 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
-	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
 )
@@ -263,12 +262,7 @@ func (c deployments) servers(ctx context.Context, interpreter *muranopl.Interpre
 				return nil, fmt.Errorf("the stack does not say which address of IPv6 %s has", node.Name)
 			}
 		}
-		if group := one.Instance().FindEmbedded(task.ClassMinionGroup); group != nil {
-			node.Elastic = desired.ReadGroup(group).Elastic()
-		}
-		if one.Role == nodes.Gateway {
-			node.Elastic = comesAndGoes(object, one.object)
-		}
+		node.Elastic = elastic(object, one)
 		if !one.Leaving {
 			if node.Settings, err = c.Clusters.NodeSettings.whole(ctx, one.Instance()); err != nil {
 				return nil, err

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
 )
@@ -48,6 +50,14 @@ func (c gatewayCounts) keep(ctx context.Context, cluster *muranopl.Object) error
 		return c.Runtime.SetAttribute(ctx, cluster, attributeGateways, nil)
 	}
 	return nil
+}
+
+// elastic reports whether a node comes and goes with the load of its cluster: one of a group with limits, or a gateway beyond the minimum.
+func elastic(cluster *muranopl.Object, one Member) bool {
+	if group := one.Instance().FindEmbedded(task.ClassMinionGroup); group != nil {
+		return desired.ReadGroup(group).Elastic()
+	}
+	return one.Role == nodes.Gateway && comesAndGoes(cluster, one.object)
 }
 
 // comesAndGoes is true if a gateway is beyond the minimum of a cluster whose gateways follow their connections: the last ones go first.

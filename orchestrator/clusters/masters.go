@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -122,4 +126,89 @@ func (m furtherMasters) store(ctx context.Context, cluster *muranopl.Object, fac
 		return nil
 	}
 	return nodeSettings(m).Write(ctx, cluster, attributeMasters, now)
+}
+
+// pairs are clusters with two masters: further nodes vote in etcd with them, so that a majority is left when one master is lost.
+type pairs struct{ *Clusters }
+
+func pairsOf(c *Clusters) pairs { return pairs{c} }
+
+// voting has the nodes that vote in etcd beside two masters, as a deployment decides it.
+type voting struct {
+	masters, voters []string
+	// locked are the locked ones among voters that do not vote yet.
+	locked []string
+	// change is true if others voted before, or none.
+	change bool
+}
+
+// voters returns nil for a cluster that does not have two masters.
+func (c pairs) voters(ctx context.Context, object *muranopl.Object) (*voting, error) {
+	wanted := task.Desired(object)
+	if wanted.Masters != 2 {
+		return nil, nil
+	}
+	members, err := c.Clusters.Members(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	config := nodes.Config{EtcdOnMasters: wanted.EtcdOnMasters, Vault: known.Vault{Runtime: c.Runtime, Cluster: object.ID()}}
+	for _, one := range members {
+		if one.Leaving {
+			continue
+		}
+		node := nodes.Node{Name: one.Server.Name(), Role: one.Role, Elastic: elastic(object, one)}
+		if node.Settings, err = c.Clusters.NodeSettings.whole(ctx, one.Instance()); err != nil {
+			return nil, err
+		}
+		config.Nodes = append(config.Nodes, node)
+	}
+	desired, last, err := nodes.Voters(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	found := &voting{change: !slices.Equal(slices.Sorted(slices.Values(desired)), slices.Sorted(slices.Values(last)))}
+	for _, node := range config.Nodes {
+		switch {
+		case node.Role == nodes.Master:
+			found.masters = append(found.masters, node.Name)
+		case slices.Contains(desired, node.Name):
+			found.voters = append(found.voters, node.Name)
+			if node.Settings.Locked && !slices.Contains(last, node.Name) {
+				found.locked = append(found.locked, node.Name)
+			}
+		}
+	}
+	return found, nil
+}
+
+// check refuses two masters where no third node in service can vote with them.
+func (c pairs) check(ctx context.Context, object *muranopl.Object) ([]error, error) {
+	found, err := c.voters(ctx, object)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	if len(found.voters) > len(found.locked) {
+		return nil, nil
+	}
+	why := "it has no other node that stays whatever its load: add a minion or a gateway"
+	if len(found.locked) > 0 {
+		why = fmt.Sprintf("all others are locked: unlock %s, or add a minion or a gateway", strings.Join(found.locked, " or "))
+	}
+	return []error{fmt.Errorf("cluster %s has two masters, %s, so a third node has to vote in etcd, or the loss of one master would stop the cluster, and %s. Or have 1, 3 or 5 masters",
+		object.Text("name"), strings.Join(found.masters, " and "), why)}, nil
+}
+
+// foresee adds the nodes that vote in etcd beside two masters from then on.
+func (c pairs) foresee(ctx context.Context, object *muranopl.Object, foreseen *preview.Foreseen) {
+	found, err := c.voters(ctx, object)
+	if err != nil || found == nil || !found.change || len(found.voters) == 0 {
+		return
+	}
+	verb := "votes"
+	if len(found.voters) > 1 {
+		verb = "vote"
+	}
+	foreseen.Effects = append(foreseen.Effects, fmt.Sprintf("cluster %s: %s %s in etcd beside its two masters, so that the loss of one master loses nothing",
+		object.Text("name"), strings.Join(found.voters, ", "), verb))
 }

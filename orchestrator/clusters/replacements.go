@@ -75,6 +75,7 @@ func (c *Clusters) ForeseeReplacements(ctx context.Context, foreseen *preview.Fo
 			}
 		}
 		VolumeLossesOf(c).foreseeLoss(ctx, object, due, foreseen)
+		pairsOf(c).foresee(ctx, object, foreseen)
 		if former, err := c.Facts(ctx, object); err == nil && former != nil {
 			foreseePodsOnMasters(object, former.Nodes, foreseen)
 			c.foreseeSignIn(ctx, object, foreseen)

@@ -336,8 +336,8 @@ func ofGroup(call muranopl.Call) (clusters.List, error) {
 func (c Scaling) scaleMasters(ctx context.Context, call muranopl.Call) error {
 	defer c.Close()
 	count, _ := call.Args[argumentCount].(int64)
-	if !slices.Contains([]int64{1, 3, 5}, count) {
-		return fault.New(fault.Invalid, "a cluster has 1, 3 or 5 masters: give one of these as count")
+	if !slices.Contains([]int64{1, 2, 3, 5}, count) {
+		return fault.New(fault.Invalid, "a cluster has 1, 2, 3 or 5 masters: give one of these as count")
 	}
 	was := call.Object.Int(clusters.Masters.CountProperty)
 	known, err := c.Masters.Known(ctx, call.Object)

@@ -104,6 +104,7 @@ func TestScaleSetsCountsAndLimitsOfEveryKindOfNode(t *testing.T) {
 		more int
 	}{
 		"masters":                      {values{"group": "masters", "count": 3}, 2},
+		"a pair of masters":            {values{"group": "masters", "count": 2}, 1},
 		"minions":                      {values{"group": "minions", "count": 2}, 1},
 		"a group":                      {values{"group": "workers", "count": 3}, 2},
 		"a group at its new maximum":   {values{"group": "workers", "count": 5, "maximum": 4}, 3},
@@ -123,7 +124,7 @@ func TestScaleSetsCountsAndLimitsOfEveryKindOfNode(t *testing.T) {
 		args values
 		want string
 	}{
-		"masters of an even number":  {values{"group": "masters", "count": 2}, "a cluster has 1, 3 or 5 masters"},
+		"four masters":               {values{"group": "masters", "count": 4}, "a cluster has 1, 2, 3 or 5 masters"},
 		"masters with a minimum":     {values{"group": "masters", "minimum": 1}, "minimum is no setting of masters"},
 		"a maximum of gateways":      {values{"group": "gateways", "maximum": 4}, "maximum is no setting of gateways"},
 		"sessions of minions":        {values{"group": "minions", "sessions": 4}, "sessions is no setting of minions"},

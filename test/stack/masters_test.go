@@ -3,11 +3,13 @@ package stack
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // withMasters is the demonstration with these properties of its cluster's masters.
@@ -85,4 +87,47 @@ func TestMastersKeepTheirImagesWhileTheyAreUpgraded(t *testing.T) {
 	require.NotEqual(t, "newer", first)
 	require.Equal(t, "newer", images["murano-kube-1-m2"])
 	require.Equal(t, first, images["murano-kube-1-m3"], "one that has come since is as the first")
+}
+
+func TestAThirdNodeVotesBesideAPairOfMasters(t *testing.T) {
+	model := withMasters(t, map[string]any{"masterCount": 2, "etcdNodes": "masters"})
+	cluster := clusterOf(model)["?"].(map[string]any)["id"].(string)
+	minion, gateway := "applicationsa-minionNodesa-instance", "applicationsa-gatewayNodesa-instance"
+	effect := func(names string) string {
+		return "cluster demo-cluster: " + names + " in etcd beside its two masters, so that the loss of one master loses nothing"
+	}
+	lock := func(w *world, instances ...string) {
+		for _, instance := range instances {
+			w.attributes[instance+"  nodeSettings"] = map[string]any{"locked": true}
+		}
+	}
+	record := func(w *world, voters string) {
+		w.secrets[known.SecretName(cluster, "etcd")] = []byte(`{"bootstrapped": true, "voters": ` + voters + `}`)
+	}
+
+	w := newWorld(t)
+	require.Contains(t, w.rehearsed(t, model), effect("murano-kube-2 votes"))
+	names, _ := mastersOf(t, w.push(t, model))
+	require.Equal(t, []string{"murano-kube-1-m2"}, names)
+	require.Contains(t, newWorld(t).rehearsed(t, withMasters(t, map[string]any{"masterCount": 2, "nodeCount": 2})), effect("murano-kube-2, murano-kube-3, murano-gateway-1 vote"), "with etcdNodes: all")
+
+	w = newWorld(t)
+	record(w, `["murano-kube-1", "murano-kube-1-m2", "murano-gateway-1"]`)
+	require.NotContains(t, strings.Join(w.rehearsed(t, model), "\n"), "in etcd", "the gateway votes already")
+
+	w = newWorld(t)
+	lock(w, minion)
+	require.Contains(t, w.rehearsed(t, model), effect("murano-gateway-1 votes"))
+	require.Empty(t, w.refusals(t, model))
+
+	w = newWorld(t)
+	lock(w, minion, gateway)
+	refused := w.refusals(t, model)
+	require.Len(t, refused, 1)
+	require.Contains(t, refused[0], "cluster demo-cluster has two masters, murano-kube-1 and murano-kube-1-m2, so a third node has to vote in etcd, or the loss of one master would stop the cluster, "+
+		"and all others are locked: unlock murano-kube-2, or add a minion or a gateway. Or have 1, 3 or 5 masters")
+	require.ErrorContains(t, w.fail(t, model), "all others are locked")
+
+	record(w, `["murano-kube-1", "murano-kube-1-m2", "murano-kube-2"]`)
+	require.Empty(t, w.refusals(t, model), "a lock of the node that votes moves no vote")
 }

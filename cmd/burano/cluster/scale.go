@@ -16,7 +16,7 @@ func scaleCommand(connection *cli.Connection) *cobra.Command {
 		flag, argument, help string
 		number               int
 	}{
-		{"count", "count", "number of nodes afterwards; of masters 1, 3 or 5", 0},
+		{"count", "count", "number of nodes afterwards; of masters 1, 2, 3 or 5", 0},
 		{"minimum", "minimum", "minimum number of nodes or gateways, with which their number follows the load; -1 ends that", 0},
 		{"maximum", "maximum", "maximum number of nodes of a group", 0},
 		{"scale-down-after", "scaleDownAfter", "seconds for which a node that follows the load must be unneeded before it is removed", 0},

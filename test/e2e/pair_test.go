@@ -1,0 +1,217 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// TestAPairOfMastersLosesNoWrite has a cluster of two masters, with a minion that votes in etcd beside them. Each master in turn is killed like by a loss of power, while
+// several clients write through the API, at least 1,000 times in all. Then the cluster gets a third master, and goes back to two and to one, while they write on.
+func TestAPairOfMastersLosesNoWrite(t *testing.T) {
+	l := start(t)
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	l.deleteIfFailed(t, "masters")
+	text, err := os.ReadFile("testdata/masters.yaml")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "masters.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "    nodeCount: 1", "    masterCount: 2\n    etcdNodes: masters\n    nodeCount: 1", 1)), 0o600))
+	preview := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--dry-run")
+	require.Contains(t, preview, "murano-kube-2 votes in etcd beside its two masters")
+	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	environment := environmentNamed(t, demo, "masters")
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string), further: []string{"murano-kube-1-m2"}, voting: 3}
+	minions, gateways := []string{"murano-kube-2"}, []string{"murano-gateway-1"}
+	holds := func(third string) {
+		t.Helper()
+		s.holds(t, minions, gateways)
+		if third != "" {
+			require.ElementsMatch(t, []string{"murano-kube-1", "murano-kube-1-m2", third}, s.memberNames(t))
+		}
+	}
+	holds("murano-kube-2")
+	require.Regexp(t, `murano-kube-2 +minion .* healthy `, l.run(t, l.as("burano-demo"), "burano", "cluster", "show", "masters"))
+	require.NotContains(t, l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--dry-run"), "votes in etcd", "nothing changes")
+
+	w := s.writeFrom(t, 8)
+	w.more(t, 100)
+	for _, master := range []string{"murano-kube-1", "murano-kube-1-m2"} {
+		before := s.leaders(t)
+		w.from()
+		output, err := exec.Command("runc", "--root", filepath.Join(l.cloud, "hypervisor", "runc"), "kill", "blc-"+s.cluster.servers[master], "KILL").CombinedOutput()
+		require.NoError(t, err, string(output))
+		w.more(t, 500)
+		t.Logf("%s is killed, which led %v: no write of a client was acknowledged for %s at most", master, before, w.away().Round(time.Millisecond))
+		require.NoError(t, servers.Reboot(t.Context(), demo.nova(t), s.cluster.servers[master], servers.RebootOpts{Type: servers.HardReboot}).ExtractErr())
+		l.eventually(t, time.Minute, "both masters serve again", s.allMembersAnswer)
+	}
+	w.from()
+	scale := func(count int, further []string, third string) {
+		t.Helper()
+		s.act(t, "scaling-cluster", "scale", map[string]any{"group": "masters", "count": count})
+		if s.further = further; count == 1 {
+			return
+		}
+		holds(third)
+		require.NoError(t, s.allMembersAnswer())
+	}
+	scale(3, []string{"murano-kube-1-m2", "murano-kube-1-m3"}, "murano-kube-1-m3")
+	scale(2, []string{"murano-kube-1-m2"}, "murano-kube-2")
+	t.Logf("from two masters to three and back: no write of a client was acknowledged for %s at most", w.away().Round(time.Millisecond))
+	w.end()
+	acknowledged, again := w.all()
+	require.Empty(t, w.failures, "requests that failed twice")
+	written := strings.Fields(s.cluster.kubectl(t, "", "get", "configmaps", "-o", "jsonpath={range .items[*]}{.metadata.name}={.data.number} {end}"))
+	lost := slices.DeleteFunc(slices.Clone(acknowledged), func(one string) bool { return slices.Contains(written, one) })
+	require.Empty(t, lost, "acknowledged writes that are lost")
+	require.GreaterOrEqual(t, len(acknowledged), 1000)
+	t.Logf("%d writes were acknowledged, %d of them in a second try, %d are lost", len(acknowledged), again, len(lost))
+
+	s.voting = 0
+	scale(1, nil, "")
+	s.cluster = l.clusterOf(t, demo, environment)
+	s.holds(t, minions, gateways)
+	require.NotContains(t, s.memberNames(t), "murano-kube-1-m2")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "masters")
+	asBefore(t, demo, found)
+}
+
+// memberNames are the nodes that have a member of etcd.
+func (s *scaling) memberNames(t *testing.T) (names []string) {
+	t.Helper()
+	var members struct{ Members []struct{ Name string } }
+	s.etcd(t, &members, "member", "list")
+	for _, one := range members.Members {
+		names = append(names, one.Name)
+	}
+	return names
+}
+
+// writers are clients that write through the API all the time, each over a connection of its own. A write that fails is tried once more.
+type writers struct {
+	stop  context.CancelFunc
+	group sync.WaitGroup
+
+	mutex        sync.Mutex
+	acknowledged []string // NAME=NUMBER
+	failures     []string
+	again        int
+	last         map[int]time.Time // by client: its last acknowledged write
+	longest      time.Duration     // between two of them
+}
+
+func (s *scaling) writeFrom(t *testing.T, clients int) *writers {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	w := &writers{stop: stop, last: map[int]time.Time{}}
+	t.Cleanup(w.end)
+	for number := range clients {
+		config, err := clientcmd.BuildConfigFromFlags("", s.cluster.kubeconfig)
+		require.NoError(t, err)
+		config.Timeout, config.QPS = 20*time.Second, -1
+		config.Dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext // a connection of its own
+		client, err := kubernetes.NewForConfig(config)
+		require.NoError(t, err)
+		w.last[number] = time.Now()
+		w.group.Go(func() { w.write(ctx, client, number) })
+	}
+	return w
+}
+
+func (w *writers) write(ctx context.Context, client kubernetes.Interface, number int) {
+	for count := 0; ctx.Err() == nil; count++ {
+		name, data := fmt.Sprintf("pair-%d-%d", number, count), fmt.Sprint(number*1_000_000+count)
+		create := func() error { // to its end, so that all writes have an answer
+			_, err := client.CoreV1().ConfigMaps("default").Create(context.WithoutCancel(ctx), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"number": data}}, metav1.CreateOptions{})
+			return err
+		}
+		began := time.Now()
+		err := create()
+		second := err != nil
+		if second {
+			<-time.After(retryAfter)
+			if retried := create(); retried == nil || apierrors.IsAlreadyExists(retried) {
+				err = nil
+			} else {
+				err = fmt.Errorf("%w, then after %s: %w", err, time.Since(began), retried)
+			}
+		}
+		w.mutex.Lock()
+		now := time.Now()
+		if err == nil {
+			w.acknowledged = append(w.acknowledged, name+"="+data)
+			w.longest, w.last[number] = max(w.longest, now.Sub(w.last[number])), now
+			if second {
+				w.again++
+			}
+		} else {
+			w.failures = append(w.failures, began.Format("15:04:05.000 ")+name+": "+err.Error())
+		}
+		w.mutex.Unlock()
+	}
+}
+
+// more waits until so many more writes are acknowledged, and one of each client.
+func (w *writers) more(t *testing.T, count int) {
+	t.Helper()
+	began, deadline := time.Now(), time.Now().Add(2*time.Minute)
+	before, _ := w.all()
+	for {
+		now, _ := w.all()
+		w.mutex.Lock()
+		each := true
+		for _, at := range w.last {
+			each = each && at.After(began)
+		}
+		failures := slices.Clone(w.failures)
+		w.mutex.Unlock()
+		if each && len(now) >= len(before)+count {
+			return
+		}
+		require.True(t, time.Now().Before(deadline), "only %d of %d were written: %v", len(now)-len(before), count, failures)
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// from begins to measure how long a client has no acknowledged write, and away is the longest such time since then.
+func (w *writers) from() {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.longest = 0
+}
+
+func (w *writers) away() time.Duration {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.longest
+}
+
+// all are the acknowledged writes, and how many of them needed a second try.
+func (w *writers) all() (acknowledged []string, again int) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return slices.Clone(w.acknowledged), w.again
+}
+
+func (w *writers) end() {
+	w.stop()
+	w.group.Wait()
+}
