@@ -298,8 +298,8 @@ func NewCluster(config Config) (*Cluster, error) {
 	if config.Virtual.Address.IsValid() && len(config.gateways()) == 0 {
 		return nil, fmt.Errorf("the gateways are to share the address %s, and there is none that stays: have at least one, or no such address", config.Virtual.Address)
 	}
-	if masters%2 == 0 && !config.Alone() {
-		return nil, fmt.Errorf("a cluster has an odd number of masters, this one has %d", masters)
+	if masters%2 == 0 && masters != 2 && !config.Alone() {
+		return nil, fmt.Errorf("a cluster has one, two, three or five masters, this one has %d", masters)
 	}
 	if config.Addressing == (network.Addressing{}) {
 		config.Addressing = network.DefaultAddressing()

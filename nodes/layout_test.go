@@ -569,11 +569,11 @@ func TestUserDataIsTheSameEachTimeAndHoldsTheKeysOfItsNode(t *testing.T) {
 
 func TestClustersThatCannotBeAreRefused(t *testing.T) {
 	for want, nodes := range map[string][]Node{
-		"an odd number of masters, this one has 0": {{Name: "a", Role: Minion}},
-		"an odd number of masters, this one has 2": {{Name: "a", Role: Master}, {Name: "b", Role: Master}},
-		"two nodes are called a":                   {{Name: "a", Role: Master}, {Name: "a", Role: Minion}},
-		`node name "A b"`:                          {{Name: "A b", Role: Master}},
-		`node a has the role "king"; roles are`:    {{Name: "a", Role: "king"}},
+		"two, three or five masters, this one has 0": {{Name: "a", Role: Minion}},
+		"two, three or five masters, this one has 4": {{Name: "a", Role: Master}, {Name: "b", Role: Master}, {Name: "c", Role: Master}, {Name: "d", Role: Master}},
+		"two nodes are called a":                     {{Name: "a", Role: Master}, {Name: "a", Role: Minion}},
+		`node name "A b"`:                            {{Name: "A b", Role: Master}},
+		`node a has the role "king"; roles are`:      {{Name: "a", Role: "king"}},
 	} {
 		_, err := NewCluster(Config{Nodes: nodes, Vault: newVault()})
 		require.ErrorContains(t, err, want)
@@ -711,7 +711,7 @@ func TestGatewaysKnowOfEachOtherBeforeAnotherOneBegins(t *testing.T) {
 }
 
 func TestEtcdMayBeForMastersAlone(t *testing.T) {
-	for masters, want := range map[int]int{1: 5, 3: 3, 5: 5} {
+	for masters, want := range map[int]int{1: 5, 2: 3, 3: 3, 5: 5} {
 		c, err := NewCluster(Config{Name: "c", Nodes: nodesOf(masters, 4, 2), NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: newVault(), EtcdOnMasters: true})
 		require.NoError(t, err)
 		d, err := c.newDeployment(t.Context())
@@ -722,6 +722,48 @@ func TestEtcdMayBeForMastersAlone(t *testing.T) {
 		}
 		require.Equal(t, masters > 1, d.record.Elects)
 	}
+}
+
+// Which third node votes beside two masters does not follow from its place in a list, and stays.
+func TestTwoMastersNeedAThirdNodeThatVotes(t *testing.T) {
+	vault := newVault()
+	voters := func(change func(*Config)) ([]string, error) {
+		config := Config{Name: "c", Nodes: nodesOf(2, 2, 1), NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: vault, EtcdOnMasters: true}
+		change(&config)
+		foreseen, _, err := Voters(t.Context(), config)
+		require.NoError(t, err)
+		c, err := NewCluster(config)
+		require.NoError(t, err)
+		d, err := c.newDeployment(t.Context())
+		if err != nil {
+			return nil, err
+		}
+		require.Equal(t, foreseen, d.design.voters, "the preview is the plan")
+		return d.design.voters[2:], nil
+	}
+	third := func(change func(*Config)) string {
+		t.Helper()
+		list, err := voters(change)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		return list[0]
+	}
+	usual, without := func(*Config) {}, func(at ...int) func(*Config) {
+		return func(config *Config) {
+			for _, i := range at {
+				config.Nodes = append(config.Nodes[:i:i], config.Nodes[i+1:]...)
+			}
+		}
+	}
+	require.Equal(t, "murano-kube-1", third(func(config *Config) { slices.Reverse(config.Nodes[2:4]) }))
+	require.Equal(t, "murano-kube-2", third(without(2)), "another one votes in place of a node that goes")
+	require.Equal(t, "murano-kube-2", third(usual), "and stays when the former one is back")
+	require.Equal(t, "murano-gateway-1", third(func(config *Config) { config.Nodes[2].Elastic, config.Nodes[3].Machine = true, &access.Machine{} }))
+	list, err := voters(func(config *Config) { config.EtcdOnMasters = false })
+	require.NoError(t, err)
+	require.Equal(t, []string{"murano-gateway-1", "murano-kube-1", "murano-kube-2"}, slices.Sorted(slices.Values(list)))
+	_, err = voters(without(4, 3, 2))
+	require.ErrorContains(t, err, "murano-master-1 and murano-master-2 are the masters of cluster c, and no third node can vote in etcd with them")
 }
 
 // A cluster whose members move to masters alone removes the other members when no forwarder uses them any more.

@@ -33,6 +33,7 @@ func TestThePlanOfEachKindOfClusterIsAsReviewed(t *testing.T) {
 		"flannel":          {nodes: nodesOf(1, 1, 1), config: func(c *Config) { c.Network = Flannel }},
 		"several-masters":  {nodes: nodesOf(3, 2, 1), config: func(c *Config) { c.DNS, c.Metrics, c.StorageClasses = true, true, local }},
 		"several-again":    {nodes: nodesOf(3, 2, 1), config: func(c *Config) { c.StorageClasses = local }, state: again},
+		"pair":             {nodes: nodesOf(2, 1, 1), state: again},
 		"shrinking":        {nodes: nodesOf(3, 1, 1), state: func(d *deployment) { again(d); d.cluster.shrinking = true }},
 		"in-kubernetes":    {nodes: nodesOf(3, 1, 1), config: func(c *Config) { c.Datastore = network.InKubernetes }},
 		"kubernetes-again": {nodes: nodesOf(1, 2, 1), config: func(c *Config) { c.Datastore = network.InKubernetes }, state: again},
