@@ -59,7 +59,7 @@ func TestAPairOfMastersLosesNoWrite(t *testing.T) {
 		output, err := exec.Command("runc", "--root", filepath.Join(l.cloud, "hypervisor", "runc"), "kill", "blc-"+s.cluster.servers[master], "KILL").CombinedOutput()
 		require.NoError(t, err, string(output))
 		w.more(t, 500)
-		t.Logf("%s is killed, which led %v: no write of a client was acknowledged for %s at most", master, before, w.away().Round(time.Millisecond))
+		t.Logf("%s is killed, which led %v: %s", master, before, w.away())
 		require.NoError(t, servers.Reboot(t.Context(), demo.nova(t), s.cluster.servers[master], servers.RebootOpts{Type: servers.HardReboot}).ExtractErr())
 		l.eventually(t, time.Minute, "both masters serve again", s.allMembersAnswer)
 	}
@@ -75,15 +75,15 @@ func TestAPairOfMastersLosesNoWrite(t *testing.T) {
 	}
 	scale(3, []string{"murano-kube-1-m2", "murano-kube-1-m3"}, "murano-kube-1-m3")
 	scale(2, []string{"murano-kube-1-m2"}, "murano-kube-2")
-	t.Logf("from two masters to three and back: no write of a client was acknowledged for %s at most", w.away().Round(time.Millisecond))
+	t.Logf("from two masters to three and back: %s", w.away())
 	w.end()
 	acknowledged, again := w.all()
-	require.Empty(t, w.failures, "requests that failed twice")
+	require.Empty(t, w.failures, "writes that failed in every try")
 	written := strings.Fields(s.cluster.kubectl(t, "", "get", "configmaps", "-o", "jsonpath={range .items[*]}{.metadata.name}={.data.number} {end}"))
 	lost := slices.DeleteFunc(slices.Clone(acknowledged), func(one string) bool { return slices.Contains(written, one) })
 	require.Empty(t, lost, "acknowledged writes that are lost")
 	require.GreaterOrEqual(t, len(acknowledged), 1000)
-	t.Logf("%d writes were acknowledged, %d of them in a second try, %d are lost", len(acknowledged), again, len(lost))
+	t.Logf("%d writes were acknowledged, %d of them after the first try (%d tries at most), %d are lost", len(acknowledged), again, w.tries, len(lost))
 
 	s.voting = 0
 	scale(1, nil, "")
@@ -105,7 +105,7 @@ func (s *scaling) memberNames(t *testing.T) (names []string) {
 	return names
 }
 
-// writers are clients that write through the API all the time, each over a connection of its own. A write that fails is tried once more.
+// writers are clients that write through the API all the time, each over a connection of its own. A write that fails is tried again.
 type writers struct {
 	stop  context.CancelFunc
 	group sync.WaitGroup
@@ -113,15 +113,20 @@ type writers struct {
 	mutex        sync.Mutex
 	acknowledged []string // NAME=NUMBER
 	failures     []string
-	again        int
+	again, tries int               // writes that needed more than one try, and the most tries of a write
 	last         map[int]time.Time // by client: its last acknowledged write
-	longest      time.Duration     // between two of them
+	longest      time.Duration     // between two of a client
+	latest       time.Time         // the last acknowledged write of any client
+	silence      time.Duration     // between two of all clients
 }
+
+// mostTries is how often a client tries to write. A write that reaches etcd while it has lost its leader has no answer for seven seconds, so the second try may fail, too.
+const mostTries = 4
 
 func (s *scaling) writeFrom(t *testing.T, clients int) *writers {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	w := &writers{stop: stop, last: map[int]time.Time{}}
+	w := &writers{stop: stop, last: map[int]time.Time{}, latest: time.Now()}
 	t.Cleanup(w.end)
 	for number := range clients {
 		config, err := clientcmd.BuildConfigFromFlags("", s.cluster.kubeconfig)
@@ -145,13 +150,14 @@ func (w *writers) write(ctx context.Context, client kubernetes.Interface, number
 		}
 		began := time.Now()
 		err := create()
-		second := err != nil
-		if second {
+		tries := 1
+		for failed := err; err != nil && tries < mostTries; tries++ { // as clients of Kubernetes do
 			<-time.After(retryAfter)
-			if retried := create(); retried == nil || apierrors.IsAlreadyExists(retried) {
+			if err = create(); apierrors.IsAlreadyExists(err) {
 				err = nil
-			} else {
-				err = fmt.Errorf("%w, then after %s: %w", err, time.Since(began), retried)
+			} else if err != nil {
+				failed = fmt.Errorf("%w, then after %s: %w", failed, time.Since(began).Round(time.Millisecond), err)
+				err = failed
 			}
 		}
 		w.mutex.Lock()
@@ -159,9 +165,11 @@ func (w *writers) write(ctx context.Context, client kubernetes.Interface, number
 		if err == nil {
 			w.acknowledged = append(w.acknowledged, name+"="+data)
 			w.longest, w.last[number] = max(w.longest, now.Sub(w.last[number])), now
-			if second {
+			if tries > 1 {
 				w.again++
 			}
+			w.tries = max(w.tries, tries)
+			w.silence, w.latest = max(w.silence, now.Sub(w.latest)), now
 		} else {
 			w.failures = append(w.failures, began.Format("15:04:05.000 ")+name+": "+err.Error())
 		}
@@ -191,20 +199,21 @@ func (w *writers) more(t *testing.T, count int) {
 	}
 }
 
-// from begins to measure how long a client has no acknowledged write, and away is the longest such time since then.
+// from begins to measure for how long no write is acknowledged.
 func (w *writers) from() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.longest = 0
+	w.longest, w.silence = 0, 0
 }
 
-func (w *writers) away() time.Duration {
+// away is for how long no write was acknowledged since from.
+func (w *writers) away() string {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	return w.longest
+	return fmt.Sprintf("no write was acknowledged for %s at most, and none of one client for %s", w.silence.Round(time.Millisecond), w.longest.Round(time.Millisecond))
 }
 
-// all are the acknowledged writes, and how many of them needed a second try.
+// all are the acknowledged writes, and how many of them needed more than one try.
 func (w *writers) all() (acknowledged []string, again int) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
