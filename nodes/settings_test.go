@@ -20,6 +20,7 @@ func TestALockedNodeThatDoesNotAnswerHoldsNoDeploymentUpAndKeepsItsVote(t *testi
 	all[1].Server = "one"
 	vault := newVault()
 	require.NoError(t, vault.Store(t.Context(), "ssh/host/"+locked, []byte(`{"server":"one"}`)))
+	require.NoError(t, vault.Store(t.Context(), vaultEtcd, []byte(`{"voters":["`+all[0].Name+`","`+locked+`","`+all[3].Name+`"]}`)))
 	c, err := NewCluster(Config{Name: "c", Nodes: all, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: vault,
 		Server: func(_ context.Context, node string) ServerState {
 			return ServerState{Note: "it is off", Down: node == locked}
