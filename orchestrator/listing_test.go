@@ -47,10 +47,16 @@ func fill(t testing.TB, db *gorm.DB, from, to int) (last string) {
 	var sessions []store.Session
 	var tasks []store.Task
 	var reports []store.Report
+	var components []store.Component
 	for i := from; i < to; i++ {
 		name := fmt.Sprintf("e%05d", i)
 		model := store.Model{Objects: objects(name)}
 		environments = append(environments, store.Environment{ID: name, ProjectID: listed, Name: name, Version: 2, Model: model, Created: store.Time(i), Updated: store.Time(i)})
+		components = append(components, store.Component{EnvironmentID: name, State: store.ComponentReady, Outcome: store.OutcomeDeployed, Version: 2})
+		for j, service := range model.Objects["services"].([]any) {
+			id := service.(map[string]any)["?"].(map[string]any)["id"].(string)
+			components = append(components, store.Component{EnvironmentID: name, ObjectID: id, State: []store.ComponentState{store.ComponentReady, store.ComponentFailed}[j%2], Outcome: store.OutcomeFailed})
+		}
 		for j, state := range []store.State{store.Deployed, store.DeployFailure, store.Opened} {
 			session := store.Session{ID: fmt.Sprintf("%s-%d", name, j), EnvironmentID: name, UserID: "u", State: state, Version: int64(j), Created: store.Time(j)}
 			if state == store.Opened {
@@ -76,6 +82,7 @@ func fill(t testing.TB, db *gorm.DB, from, to int) (last string) {
 	require.NoError(t, db.CreateInBatches(&sessions, batch).Error)
 	require.NoError(t, db.CreateInBatches(&tasks, batch).Error)
 	require.NoError(t, db.CreateInBatches(&reports, batch).Error)
+	require.NoError(t, db.CreateInBatches(&components, batch).Error)
 	return last
 }
 
@@ -91,6 +98,19 @@ func views(s *orchestrator.Service, t testing.TB, id string) map[string]func() (
 	return map[string]func() (int, error){
 		"the environments of a project": func() (int, error) {
 			list, err := s.Environments().List(t.Context(), reader, orchestrator.ListOptions{})
+			return len(list), err
+		},
+		"the states of a project": func() (int, error) {
+			list, _, err := s.Environments().Overviews(t.Context(), reader, orchestrator.ListOptions{}, nil)
+			for _, one := range list {
+				if one.State != orchestrator.StateFailed || one.Components[orchestrator.StateReady] != 3 {
+					return 0, fmt.Errorf("environment %s is %s: %v", one.ID, one.State, one.Components)
+				}
+			}
+			return len(list), err
+		},
+		"its components": func() (int, error) {
+			_, _, list, err := s.Environments().Components(t.Context(), reader, id, id+"-2")
 			return len(list), err
 		},
 		"an environment": func() (int, error) {
@@ -150,6 +170,10 @@ func TestLookingMakesAsManyStatementsForAThousandEnvironmentsAsForTen(t *testing
 			switch name {
 			case "the environments of a project":
 				want, most = many, perProject
+			case "the states of a project":
+				want, most = many, perProject+3 // of components, findings and running tasks
+			case "its components":
+				most = perEnvironment + 5 // and of their records
 			case "the deployments of a project":
 				want, most = 2*many, perProject
 			case "its deployments":

@@ -54,6 +54,8 @@ func destroy(ctx context.Context, h *held, interpreter *muranopl.Interpreter, ob
 		if failed == nil {
 			if err := h.RemoveAttributes(ctx, object.ID(), codePrefix); err != nil {
 				failed = failedWith("", err)
+			} else {
+				h.reached.destroyed(object)
 			}
 		}
 		if failed != nil {

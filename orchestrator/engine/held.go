@@ -7,9 +7,11 @@ import (
 	"maps"
 	"reflect"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/blackbox"
 	"github.com/burano/burano/orchestrator/lease"
 	"github.com/burano/burano/orchestrator/secret"
@@ -24,6 +26,8 @@ type held struct {
 	log   *slog.Logger
 	note  *blackbox.Note // of the task, for the server's next start
 	again bool           // it was held before, and goes on
+
+	reached reached
 
 	wanted atomic.Bool // a user's task waits for the environment: a repair begins no other step
 	away   atomic.Bool // a step was refused for that
@@ -91,6 +95,41 @@ func (h *held) EndStep(ctx context.Context, id, problem string) error {
 	return h.Hold.EndStep(ctx, id, h.known.Hide(problem))
 }
 
+// reached is how far the task has come with the components of its environment. It is safe for concurrent use.
+type reached struct {
+	mutex sync.Mutex
+	store.Reached
+}
+
+// deployed notes that the deployment of a component succeeded.
+func (r *reached) deployed(component *muranopl.Object) { r.note(&r.Deployed, component.ID()) }
+
+// destroyed notes that an object was destroyed.
+func (r *reached) destroyed(object *muranopl.Object) { r.note(&r.Destroyed, object.ID()) }
+
+func (r *reached) note(set *map[string]bool, id string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if *set == nil {
+		*set = map[string]bool{}
+	}
+	(*set)[id] = true
+}
+
+// concerns notes the component of an object that an error is about: the object below the environment that owns it. A model may not have the object.
+func (r *reached) concerns(object *muranopl.Object) {
+	component := object
+	for owner := object.Owner(); owner != nil && owner.Owner() != nil; owner = owner.Owner() {
+		component = owner
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.Owners == nil {
+		r.Owners = map[string]string{}
+	}
+	r.Owners[object.ID()] = component.ID()
+}
+
 // Finish writes the end of the task. An action's result is for the user who called it, and stays as it is; others see the masked form beside it.
 func (h *held) Finish(ctx context.Context, outcome store.Outcome) (failed bool, err error) {
 	if isException, _ := outcome.Result["isException"].(bool); isException {
@@ -99,6 +138,9 @@ func (h *held) Finish(ctx context.Context, outcome store.Outcome) (failed bool, 
 		outcome.Result = maps.Clone(outcome.Result)
 		outcome.Result[store.ResultListed] = listed
 	}
+	h.reached.mutex.Lock()
+	outcome.Reached = h.reached.Reached
+	h.reached.mutex.Unlock()
 	return h.Hold.Finish(ctx, outcome)
 }
 
@@ -110,6 +152,7 @@ func (h *held) report(ctx context.Context, lines []line) error {
 			report.Details = &details
 		}
 		if l.object != nil {
+			h.reached.concerns(l.object)
 			id, class := l.object.ID(), l.object.Class().Name
 			report.EntityID, report.Entity = &id, &class
 		}

@@ -58,6 +58,9 @@ func (r *Runtime) Model() *muranopl.Object { return r.model }
 func (r *Runtime) Report(ctx context.Context, object *muranopl.Object, level Level, text, details string) error {
 	report := store.Report{Level: string(level), Text: text}
 	if object != nil {
+		if level == LevelError {
+			r.held.reached.concerns(object)
+		}
 		id, class := object.ID(), object.Class().Name
 		report.EntityID, report.Entity = &id, &class
 	}
@@ -66,6 +69,9 @@ func (r *Runtime) Report(ctx context.Context, object *muranopl.Object, level Lev
 	}
 	return r.held.AddReport(ctx, report)
 }
+
+// Deployed notes that the deployment of an application succeeded. When the task fails, its other applications were not deployed, or have failed.
+func (r *Runtime) Deployed(application *muranopl.Object) { r.held.reached.deployed(application) }
 
 // Logger is for lines in the server's log during the task: it masks the task's known secrets.
 func (r *Runtime) Logger() *slog.Logger { return r.held.log }
@@ -127,20 +133,20 @@ func (r *Runtime) giveUp() {
 
 // TrackApplication begins to count an application, for the statistics of instances; title may be "".
 func (r *Runtime) TrackApplication(ctx context.Context, object *muranopl.Object, title string, units int64) error {
-	return r.track(ctx, object, store.ApplicationInstance, title, units)
+	return track(ctx, r.held, object, store.ApplicationInstance, title, units)
 }
 
 // TrackServer begins to count a server, for the statistics of instances; title may be "".
 func (r *Runtime) TrackServer(ctx context.Context, object *muranopl.Object, title string, units int64) error {
-	return r.track(ctx, object, store.ServerInstance, title, units)
+	return track(ctx, r.held, object, store.ServerInstance, title, units)
 }
 
-func (r *Runtime) track(ctx context.Context, object *muranopl.Object, kind int64, title string, units int64) error {
+func track(ctx context.Context, h *held, object *muranopl.Object, kind int64, title string, units int64) error {
 	row := store.InstanceStatistics{InstanceID: object.ID(), Type: kind, TypeName: object.Class().Name, UnitCount: &units}
 	if title != "" {
 		row.TypeTitle = &title
 	}
-	return r.held.TrackInstance(ctx, row)
+	return h.TrackInstance(ctx, row)
 }
 
 // Untrack ends TrackApplication or TrackServer.

@@ -16,6 +16,9 @@ type environment struct {
 	own      *stacks.OwnStacks
 	clusters *clusters.Clusters
 	defined  definitions.Definitions
+	reached  interface {
+		Deployed(application *muranopl.Object)
+	}
 }
 
 func (e environment) methods() map[string]muranopl.NativeMethod {
@@ -30,6 +33,9 @@ func (e environment) deploy(ctx context.Context, call muranopl.Call) (any, error
 	}
 	err := task.Each(call.Object.Objects(task.PropertyApplications), func(application *muranopl.Object) error {
 		_, err := call.Interpreter.Invoke(ctx, application, task.MethodDeploy, nil)
+		if err == nil {
+			e.reached.Deployed(application)
+		}
 		return engine.Within(application, task.MethodDeploy, err)
 	})
 	if err != nil {

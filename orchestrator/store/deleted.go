@@ -105,6 +105,12 @@ func (d DeletedEnvironments) Restore(ctx context.Context, id, name string) (envi
 		if err := tx.Unscoped().Select("project_id", "name", "deleted", "updated", "model").Where("id = ?", id).Updates(&environment).Error; err != nil {
 			return err
 		}
+		if !row.Abandoned { // nothing of it is in the cloud any more
+			sums := checksums(componentsOf(environment.Model.Objects))
+			if err := (Components(d)).write(tx, id, environment.Version, described(map[string]Component{}, sums)); err != nil {
+				return err
+			}
+		}
 		if err := tx.Model(&Snapshot{}).Where("environment_id = ?", id).Update("orphaned", 0).Error; err != nil {
 			return err
 		}

@@ -97,9 +97,9 @@ func readEnvironments(query *gorm.DB) (environments []Environment, err error) {
 func (s Environments) sessionsOf(ctx context.Context, condition string, value any) (map[string][]Session, error) {
 	sessions := map[string][]Session{}
 	var row Session
-	query := s.reading(ctx).Model(&Session{}).Select("id", "environment_id", "state", "version", "updated").Where(condition, value).Order("created, id")
+	query := s.reading(ctx).Model(&Session{}).Select("id", "environment_id", "state", "version", "edited", "updated").Where(condition, value).Order("created, id")
 	err := each(query, func() { sessions[row.EnvironmentID] = append(sessions[row.EnvironmentID], row) },
-		&row.ID, &row.EnvironmentID, &row.State, &row.Version, &row.Updated)
+		&row.ID, &row.EnvironmentID, &row.State, &row.Version, &row.Edited, &row.Updated)
 	return sessions, err
 }
 

@@ -142,3 +142,18 @@ type FindingCount struct {
 	Duty, Severity string
 	Number         int64
 }
+
+// Severity is how many open findings of an environment have a severity.
+type Severity struct {
+	EnvironmentID, Severity string
+	Number                  int
+}
+
+// Severities counts the open findings of environments.
+func (s Findings) Severities(ctx context.Context, part Part) (list []Severity, err error) {
+	var one Severity
+	query := part.of(ctx, s.handle, &Finding{}).Where("closed IS NULL").
+		Select("environment_id, severity, COUNT(*)").Group("environment_id, severity")
+	err = each(query, func() { list = append(list, one) }, &one.EnvironmentID, &one.Severity, &one.Number)
+	return list, wrap(err, "count findings")
+}

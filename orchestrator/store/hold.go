@@ -266,6 +266,8 @@ type Outcome struct {
 	Packages map[string][]string
 	// Parts are the parts of the state after the task.
 	Parts Parts
+	// Reached is how far it has come with the components, for their records.
+	Reached Reached
 	// Looked are the duties of the keeper that a deployment does itself, and when they are due again after it. Ignored where there were errors or warnings.
 	Looked map[string]time.Duration
 }
@@ -341,7 +343,7 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 			return err
 		}
 		if task.Repair {
-			return mended(tx, task, outcome)
+			return Tasks{s}.mended(tx, task, outcome)
 		}
 		if err := tx.Model(&Session{}).Where("id = ?", task.SessionID).Updates(map[string]any{"state": state, "updated": now}).Error; err != nil || rejected {
 			return err
@@ -365,6 +367,9 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 			model = Model{Objects: outcome.Objects, ObjectsCopy: outcome.ObjectsCopy, Packages: outcome.Packages}
 		case !deletion:
 			model.Objects = withActions(ForAPI(task.Objects), environment.Model.Objects)
+		}
+		if err := (Components{s}).ended(tx, task, environment, model, failed, outcome.Reached); err != nil {
+			return err
 		}
 		return tx.Select("model", "version", "updated").Where("id = ?", task.EnvironmentID).
 			Updates(&Environment{Model: model, Version: environment.Version + 1, Updated: now}).Error

@@ -92,10 +92,17 @@ func (s Tasks) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
 }
 
 // mended writes a repair's changes of the model. There was no other change meanwhile: only tasks change it.
-func mended(tx *gorm.DB, task Task, outcome Outcome) error {
+func (s Tasks) mended(tx *gorm.DB, task Task, outcome Outcome) error {
 	if outcome.Objects == nil {
 		return nil
 	}
+	var environment Environment
+	if err := locked(tx).Select("id", "version").Where("id = ?", task.EnvironmentID).Take(&environment).Error; err != nil {
+		return err
+	}
 	model := Model{Objects: outcome.Objects, ObjectsCopy: outcome.ObjectsCopy, Packages: outcome.Packages}
+	if err := (Components(s)).ended(tx, task, environment, model, outcome.Failed, Reached{}); err != nil {
+		return err
+	}
 	return tx.Select("model").Where("id = ?", task.EnvironmentID).Updates(&Environment{Model: model}).Error
 }

@@ -53,7 +53,7 @@ func (s Keys) places() ([]place, error) {
 		key []string
 	}{
 		{&Environment{}, []string{"id"}}, {&Session{}, []string{"id"}}, {&Task{}, []string{"id"}}, {&Template{}, []string{"id"}}, {&Snapshot{}, []string{"id"}}, {&Backup{}, []string{"id"}}, {&Stack{}, []string{"id"}}, {&StackResource{}, []string{"id"}},
-		{&PastState{}, []string{"environment_id", "number"}},
+		{&PastState{}, []string{"environment_id", "number"}}, {&Component{}, []string{"environment_id", "object_id"}},
 		{&Attribute{}, []string{"environment_id", "object_id", "class", "name"}},
 	} {
 		statement := &gorm.Statement{DB: s.db}

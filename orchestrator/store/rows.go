@@ -145,6 +145,7 @@ type Session struct {
 	UserName      string // "" in sessions of former versions, and in sessions of actions
 	State         State
 	Version       int64 // the environment's when the session was opened
+	Edited        *bool // whether its model differs from the environment's; nil in sessions of former versions
 	Model         Model `gorm:"serializer:sealed"`
 	Created       Time
 	Updated       Time
@@ -153,6 +154,11 @@ type Session struct {
 // IsDraft reports whether the session can be edited and deployed, unless it is older than its environment. A session whose deployment was
 // rejected can; every other failed one is older.
 func (s Session) IsDraft() bool { return s.State == Opened || s.State == DeployFailure }
+
+// MayDiffer reports whether the session is a draft of an environment with the version whose model may differ from the environment's.
+func (s Session) MayDiffer(version int64) bool {
+	return s.IsDraft() && s.Version >= version && (s.Edited == nil || *s.Edited)
+}
 
 // Task is one run of the engine over an environment: a deployment.
 type Task struct {

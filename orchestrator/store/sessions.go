@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"reflect"
 
 	"gorm.io/gorm"
 )
@@ -62,8 +63,8 @@ func idleEnvironment(tx *gorm.DB, environmentID string) (Environment, error) {
 
 // begin makes a session with the environment's model.
 func (s Sessions) begin(tx *gorm.DB, environment Environment, holder Holder) (Session, error) {
-	now := s.clock()
-	session := Session{ID: NewID(), EnvironmentID: environment.ID, UserID: holder.ID, UserName: holder.Name, State: Opened, Version: environment.Version,
+	now, edited := s.clock(), false
+	session := Session{ID: NewID(), EnvironmentID: environment.ID, UserID: holder.ID, UserName: holder.Name, State: Opened, Version: environment.Version, Edited: &edited,
 		Model: environment.Model, Created: now, Updated: now}
 	return session, tx.Create(&session).Error
 }
@@ -133,7 +134,12 @@ func (s Sessions) Edit(ctx context.Context, id string, edit func(model *Model) e
 		if edited = edit(&session.Model); edited != nil {
 			return edited
 		}
-		return tx.Select("model", "updated").Where("id = ?", id).Updates(&Session{Model: session.Model, Updated: s.clock()}).Error
+		var environment Environment
+		if err := tx.WithContext(s.peeking(tx.Statement.Context)).Select("id", "model").Where("id = ?", session.EnvironmentID).Take(&environment).Error; err != nil {
+			return err
+		}
+		edited := !reflect.DeepEqual(session.Model.Objects, environment.Model.Objects)
+		return tx.Select("model", "edited", "updated").Where("id = ?", id).Updates(&Session{Model: session.Model, Edited: &edited, Updated: s.clock()}).Error
 	})
 	return firstError(edited, err)
 }

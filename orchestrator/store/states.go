@@ -165,6 +165,9 @@ func (s States) Discard(ctx context.Context, environmentID string) (discarded bo
 		}
 		discarded = true
 		environment.Model.Objects = withActions(deployed, environment.Model.Objects)
+		if err := (Components(s)).remodelled(tx, environment, environment.Model); err != nil {
+			return err
+		}
 		return tx.Select("model", "version", "updated").Where("id = ?", environmentID).
 			Updates(&Environment{Model: environment.Model, Version: environment.Version + 1, Updated: s.clock()}).Error
 	})

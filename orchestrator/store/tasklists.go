@@ -187,3 +187,18 @@ func (s Tasks) State(ctx context.Context, id string) (TaskState, error) {
 	task.Counts = counts[id]
 	return task, wrap(err, "read a task")
 }
+
+// Unfinished returns the deployments, actions and deletions, without repairs, that wait or run in environments, without their models.
+func (s Tasks) Unfinished(ctx context.Context, part Part) (tasks []Task, err error) {
+	var task Task
+	var action string
+	var actions []string
+	query := part.of(ctx, s.handle, &Task{}).Select("id, environment_id, action").Where("finished IS NULL AND repair = ?", false)
+	err = each(query, func() { tasks, actions = append(tasks, task), append(actions, action) }, &task.ID, &task.EnvironmentID, &action)
+	for i := range tasks {
+		if err == nil {
+			err = s.unseal("tasks", "action", actions[i], &tasks[i].Action)
+		}
+	}
+	return tasks, wrap(err, "list unfinished tasks")
+}

@@ -141,8 +141,10 @@ func (s Environments) CreateWithSession(ctx context.Context, environment *Enviro
 			return err
 		}
 		opened.Model.Objects["services"] = services
+		edited := len(services) > 0
+		opened.Edited = &edited
 		session = opened
-		return tx.Select("model").Where("id = ?", session.ID).Updates(&Session{Model: session.Model}).Error
+		return tx.Select("model", "edited").Where("id = ?", session.ID).Updates(&Session{Model: session.Model, Edited: &edited}).Error
 	})
 	return session, err
 }

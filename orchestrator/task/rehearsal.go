@@ -67,6 +67,9 @@ func (r *Rehearsal) TrackServer(context.Context, *muranopl.Object, string, int64
 
 func (r *Rehearsal) Untrack(context.Context, *muranopl.Object) error { return nil }
 
+// Deployed does nothing.
+func (r *Rehearsal) Deployed(*muranopl.Object) {}
+
 func (r *Rehearsal) Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error) {
 	if value, written := r.written(object, "native", name); written {
 		return value, value != nil, nil

@@ -30,6 +30,8 @@ type Runtime interface {
 	Conceal(value any)
 	// Deploys is true if the task deploys the environment, and false if it runs an action in it or deletes it.
 	Deploys() bool
+	// Deployed notes that the deployment of an application succeeded.
+	Deployed(application *muranopl.Object)
 	// TrackApplication, TrackServer and Untrack keep the statistics of instances.
 	TrackApplication(ctx context.Context, object *muranopl.Object, title string, units int64) error
 	TrackServer(ctx context.Context, object *muranopl.Object, title string, units int64) error

@@ -341,3 +341,5 @@ func (w *world) TrackServer(context.Context, *muranopl.Object, string, int64) er
 }
 
 func (w *world) Untrack(context.Context, *muranopl.Object) error { return nil }
+
+func (w *world) Deployed(*muranopl.Object) {}

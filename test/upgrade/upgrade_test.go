@@ -198,6 +198,18 @@ func TestADatabaseOfTheFirstVersionIsReadDeployedAgainAndDeleted(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "a key of the cluster", string(opened))
 
+		// The states of components follow from the stored tasks.
+		_, err = s.rows.Components().Complete(t.Context())
+		require.NoError(t, err)
+		states, components := map[any]any{}, map[any]any{}
+		for _, one := range field(s.call("GET", "/burano/v1/environments", "", nil), "environments").([]any) {
+			states[field(one, "name")], components[field(one, "name")] = field(one, "state"), field(one, "components")
+		}
+		require.Equal(t, "changed", states["deployed"], "it has a draft")
+		require.Equal(t, map[string]any{"ready": float64(len(services.([]any)))}, components["deployed"])
+		require.Equal(t, "failed", states["failed"])
+		require.Equal(t, "new", states["empty"])
+
 		s.becomes(ids["waiting"], "ready") // it goes on with the former version's task
 		session := field(s.call("POST", "/v1/environments/"+deployed+"/configure", "", nil), "id").(string)
 		s.call("POST", "/v1/environments/"+deployed+"/sessions/"+session+"/deploy", "", nil)

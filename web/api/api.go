@@ -172,6 +172,7 @@ func newEcho(config Config) *echo.Echo {
 	burano.GET("/version", showVersion)
 	delegationHandlers{config.Orchestrator}.register(burano)
 	findingHandlers{config.Orchestrator}.register(burano)
+	componentHandlers{config.Orchestrator}.register(burano)
 	clusterHandlers{config.Orchestrator, config.Clusters}.register(burano)
 	accessHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)
 	joinHandlers{config.Orchestrator, config.Clusters, auth.NewAttempts(time.Now), config.Address, config.Limits}.register(burano)

@@ -98,6 +98,10 @@ type listedEnvironment struct {
 	Version         int64  `json:"version"`
 }
 
+func listedOf(e orchestrator.Environment) listedEnvironment {
+	return listedEnvironment{stamp(e.Created), e.DescriptionText, e.ID, e.Name, e.Status, e.ProjectID, stamp(e.Updated), e.Version}
+}
+
 func (h environmentHandlers) list(c echo.Context) error {
 	options := orchestrator.ListOptions{AllProjects: strings.EqualFold(c.QueryParam("all_tenants"), "true"), ProjectID: c.QueryParam("tenant")}
 	ctx, caller := calling(c)
@@ -117,7 +121,7 @@ func (h environmentHandlers) list(c echo.Context) error {
 	}
 	list := make([]listedEnvironment, len(rows))
 	for i, e := range rows {
-		list[i] = listedEnvironment{stamp(e.Created), e.DescriptionText, e.ID, e.Name, e.Status, e.ProjectID, stamp(e.Updated), e.Version}
+		list[i] = listedOf(e)
 	}
 	return c.JSON(http.StatusOK, environmentsJSON{list, next})
 }

@@ -115,6 +115,8 @@ var rules = map[string]string{
 	"POST /burano/v1/deleted-environments/:deleted/undelete":                "create_environment",
 	"DELETE /burano/v1/deleted-environments/:deleted":                       "delete_environment",
 	"GET /burano/v1/findings":                                               "list_environments",
+	"GET /burano/v1/environments":                                           "list_environments",
+	"GET /burano/v1/environments/:environment/components":                   "show_environment",
 	"GET /burano/v1/environments/:environment/findings":                     "show_environment",
 	"GET /burano/v1/classes":                                                "get_package",
 	"GET /burano/v1/packages":                                               "get_package",

@@ -93,6 +93,59 @@ func (c Environments) List(ctx context.Context, query url.Values) ([]Environment
 	return answer.Environments, err
 }
 
+// Overview is an environment with its state.
+type Overview struct {
+	Environment `yaml:",inline"`
+	State       string         `json:"state" yaml:"state"`
+	Components  map[string]int `json:"components" yaml:"components"` // how many have each state
+}
+
+// Overviews is List with the states of the environments.
+func (c Environments) Overviews(ctx context.Context, query url.Values) ([]Overview, error) {
+	var answer struct {
+		Environments []Overview `json:"environments"`
+	}
+	err := c.client.Call(ctx, http.MethodGet, "/burano/v1/environments?"+query.Encode(), nil, &answer)
+	return answer.Environments, err
+}
+
+// ComponentRun is a run that decides about the state of a component.
+type ComponentRun struct {
+	Deployment string `json:"deployment_id" yaml:"deployment_id"`
+	Kind       string `json:"kind" yaml:"kind"` // deployment, deletion or action
+	Object     string `json:"object_id,omitempty" yaml:"object_id,omitempty"`
+	Method     string `json:"method,omitempty" yaml:"method,omitempty"`
+	Failed     bool   `json:"failed" yaml:"failed"`
+	Text       string `json:"text" yaml:"text"`
+	Finished   string `json:"finished" yaml:"finished"`
+}
+
+// Component is a component of an environment with its state.
+type Component struct {
+	ID         string         `json:"id" yaml:"id"`
+	Type       string         `json:"type" yaml:"type"`
+	Name       string         `json:"name" yaml:"name"`
+	State      string         `json:"state" yaml:"state"`
+	Change     string         `json:"change,omitempty" yaml:"change,omitempty"` // added, changed or removed
+	Deployment *ComponentRun  `json:"deployment" yaml:"deployment"`
+	Failures   []ComponentRun `json:"failures" yaml:"failures"`
+	Findings   map[string]int `json:"findings" yaml:"findings"`
+}
+
+// ComponentStates are the states of an environment and its components.
+type ComponentStates struct {
+	State      string         `json:"state" yaml:"state"`
+	Deployment *ComponentRun  `json:"deployment" yaml:"deployment"` // as far as it is about no component
+	Failures   []ComponentRun `json:"failures" yaml:"failures"`
+	Findings   map[string]int `json:"findings" yaml:"findings"`
+	Components []Component    `json:"components" yaml:"components"`
+}
+
+// Components returns the states of an environment and its components, as it is or, where a session is named, as that drafts it.
+func (c Environments) Components(ctx context.Context, environment, session string) (states ComponentStates, err error) {
+	return states, c.client.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/components", nil, &states, ofSession(session)...)
+}
+
 // idForm is how ids look.
 var idForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 

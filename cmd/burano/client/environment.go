@@ -21,7 +21,7 @@ import (
 func EnvironmentCommand(connection *cli.Connection) *cobra.Command {
 	command := &cobra.Command{Use: "environment", Aliases: []string{"env"}, Short: "Environments: sets of applications that are deployed together"}
 	command.AddCommand(environmentListCommand(connection), environmentShowCommand(connection), environmentCreateCommand(connection),
-		environmentRenameCommand(connection), environmentModelCommand(connection), environmentObjectsCommand(connection), environmentReportsCommand(connection), environmentDeleteCommand(connection), environmentUndeleteCommand(connection), environmentPurgeCommand(connection), delegationCommand(connection),
+		environmentRenameCommand(connection), environmentModelCommand(connection), environmentObjectsCommand(connection), environmentComponentsCommand(connection), environmentReportsCommand(connection), environmentDeleteCommand(connection), environmentUndeleteCommand(connection), environmentPurgeCommand(connection), delegationCommand(connection),
 		environmentHistoryCommand(connection), environmentDiffCommand(connection), environmentRollbackCommand(connection), environmentDiscardCommand(connection),
 		environmentExportCommand(connection), environmentImportCommand(connection), environmentKeyCommand(), environmentCloneCommand(connection), environmentMoveCommand(connection))
 	return command
@@ -46,14 +46,14 @@ func environmentListCommand(connection *cli.Connection) *cobra.Command {
 			if deleted {
 				return listDeleted(command.Context(), command.OutOrStdout(), api, query, print)
 			}
-			rows, err := api.Environments().List(command.Context(), query)
+			rows, err := api.Environments().Overviews(command.Context(), query)
 			if err != nil {
 				return err
 			}
 			return print.Print(command.OutOrStdout(), rows, func(table *tabwriter.Writer) {
-				fmt.Fprintln(table, "ID\tNAME\tSTATUS\tCREATED\tUPDATED")
+				fmt.Fprintln(table, "ID\tNAME\tSTATE\tCREATED\tUPDATED")
 				for _, row := range rows {
-					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", row.ID, row.Name, row.Status, row.Created, row.Updated)
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", row.ID, row.Name, row.State, row.Created, row.Updated)
 				}
 			})
 		}),
@@ -153,6 +153,51 @@ func environmentObjectsCommand(connection *cli.Connection) *cobra.Command {
 	command.Flags().StringVar(&class, "class", "", "only objects of this class or a subclass")
 	print.AddFlag(command)
 	return command
+}
+
+func environmentComponentsCommand(connection *cli.Connection) *cobra.Command {
+	var session string
+	var print cli.Output
+	command := &cobra.Command{
+		Use:   "components NAME|ID",
+		Short: "List the components of an environment, or of the draft of a session, with their states",
+		Long: `Components lists the components of an environment with their states and the errors that they come from. The state of a component follows from its last
+deployment, its failed actions, its findings and its changes. The environment has the worst of them. No action ends a failed deployment.`,
+		Args: cobra.ExactArgs(1),
+		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, _ []string) error {
+			states, err := api.Environments().Components(command.Context(), found.ID, session)
+			if err != nil {
+				return err
+			}
+			return print.Print(command.OutOrStdout(), states, componentTable(states))
+		}),
+	}
+	command.Flags().StringVar(&session, "session", "", "session of the draft")
+	print.AddFlag(command)
+	return command
+}
+
+// componentTable lists components, each with its errors below.
+func componentTable(states client.ComponentStates) func(*tabwriter.Writer) {
+	return func(table *tabwriter.Writer) {
+		failures := func(deployment *client.ComponentRun, failures []client.ComponentRun) {
+			if deployment != nil && deployment.Failed {
+				fmt.Fprintf(table, "\t\t\t\t%s %s: %s\n", deployment.Kind, deployment.Deployment, deployment.Text)
+			}
+			for _, one := range failures {
+				fmt.Fprintf(table, "\t\t\t\t%s %s: %s\n", one.Method, one.Deployment, one.Text)
+			}
+		}
+		fmt.Fprintln(table, "ID\tNAME\tCLASS\tSTATE\tCHANGE")
+		for _, row := range states.Components {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", row.ID, row.Name, row.Type, row.State, row.Change)
+			failures(row.Deployment, row.Failures)
+		}
+		if states.Deployment != nil && states.Deployment.Failed || len(states.Failures) > 0 {
+			fmt.Fprintf(table, "-\tthe environment\t\t%s\t\n", states.State)
+			failures(states.Deployment, states.Failures)
+		}
+	}
 }
 
 func environmentReportsCommand(connection *cli.Connection) *cobra.Command {

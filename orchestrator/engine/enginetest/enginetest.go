@@ -108,6 +108,9 @@ func (w *World) Natives(r *engine.Runtime) muranopl.Natives {
 				var errs []error
 				for _, application := range call.Object.Objects("applications") {
 					_, err := call.Interpreter.Invoke(ctx, application, "deploy", nil)
+					if err == nil {
+						r.Deployed(application)
+					}
 					errs = append(errs, err)
 				}
 				return nil, errors.Join(errs...)

@@ -24,6 +24,7 @@ import { useMemo, useState } from 'react';
 
 import { ActionMenu } from '../actions/ActionMenu';
 import { partsOf } from '../actions/actions';
+import { LastFailure } from '../deployments/LastFailure';
 import { shownQuery } from '../draft/draft';
 import { useDraft } from '../draft/useDraft';
 import { classOf, environmentQuery, isBusy, nameOf } from '../environments/environments';
@@ -35,7 +36,7 @@ import { useText } from '../text';
 import { Chosen } from './Chosen';
 import { ClassLogo } from './ClassLogo';
 import { ComponentLog } from './ComponentLog';
-import { endpointsOf, findObject, hasNodes, headerOf, lastReportsQuery, modelQuery, type Found } from './components';
+import { endpointsOf, findObject, hasNodes, headerOf, lastReportsQuery, modelQuery, statesQuery, type Found } from './components';
 import { EditComponent } from './EditComponent';
 import { pathOf } from './editing';
 import { Endpoints } from './Endpoints';
@@ -63,6 +64,8 @@ export function ComponentPage() {
     if (edit) void navigate({ to: '.', search: { tab }, replace: true });
   };
   const error = details.error ?? model.error;
+  const states = useQuery(statesQuery(environment, draft?.state === 'opened' ? draft.session : undefined, isBusy(details.data))).data;
+  const component = states?.components.find((one) => one.id === object);
 
   return (
     <>
@@ -109,7 +112,7 @@ export function ComponentPage() {
                 <Title headingLevel="h1">{nameOf(found.object)}</Title>
               </FlexItem>
               <FlexItem grow={{ default: 'grow' }}>
-                <StateLabel state={headerOf(found.object).status} />
+                <StateLabel state={component?.state} />
               </FlexItem>
               {hasNodes(found.object) && (
                 <FlexItem>
@@ -132,6 +135,7 @@ export function ComponentPage() {
                 <ActionMenu environment={details.data} object={found.object} labelled />
               </FlexItem>
             </Flex>
+            {component && <LastFailure details={details.data} states={{ deployment: null, failures: [], components: [component] }} />}
           </PageSection>
           {editing && path && <EditComponent environment={environment} object={found.object} path={path} onClose={endEditing} />}
           <PageSection type="tabs">

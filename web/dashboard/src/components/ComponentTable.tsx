@@ -10,7 +10,7 @@ import { classOf, isBusy, nameOf, type EnvironmentDetails } from '../environment
 import { StateLabel } from '../environments/StateLabel';
 import { useText } from '../text';
 import { ClassLogo } from './ClassLogo';
-import { headerOf, lastReportsQuery, type LastReports } from './components';
+import { lastReportsQuery, type LastReports, type States } from './components';
 import { Endpoints } from './Endpoints';
 import { LastReport } from './LastReport';
 
@@ -18,12 +18,13 @@ import { LastReport } from './LastReport';
 const perPage = 20;
 
 /** The components of an environment, of its draft where there is one; user is whose draft they are removed from. */
-export function ComponentTable({ details, user }: { details: EnvironmentDetails; user: string }) {
+export function ComponentTable({ details, states, user }: { details: EnvironmentDetails; states: States | undefined; user: string }) {
   const text = useText();
   const words = text.environments;
   const environment = details.id ?? '';
   const reports = useQuery(lastReportsQuery(environment, details));
   const last: LastReports = reports.data ?? {};
+  const stateOf = new Map(states?.components.map((one) => [one.id, one.state]));
   const [page, setPage] = useState(1);
   const services = details.services ?? [];
   const pages = Math.max(1, Math.ceil(services.length / perPage));
@@ -58,7 +59,7 @@ export function ComponentTable({ details, user }: { details: EnvironmentDetails;
                   {classOf(service).split('.').pop()}
                 </Td>
                 <Td dataLabel={text.components.state}>
-                  <StateLabel state={headerOf(service).status} />
+                  <StateLabel state={stateOf.get(id)} />
                 </Td>
                 <Td dataLabel={text.components.lastReport} className="burano-breaks">
                   <LastReport report={last[id]} />

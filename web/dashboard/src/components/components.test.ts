@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { endpointsOf, findObject, idsIn, isSecret, linkOf } from './components';
+import { endpointsOf, failuresOf, findObject, idsIn, isSecret, linkOf, type Component, type ComponentRun } from './components';
 
 const model = {
   services: [
@@ -57,4 +57,35 @@ it('finds where an application answers from outside', () => {
   };
   expect(endpointsOf(object)).toEqual(['http://192.0.2.1:80/', 'https://192.0.2.2:443/']);
   expect(endpointsOf({ '?': { id: 'other', type: 'io.example.App' } })).toEqual([]);
+});
+
+describe('the failures of an environment', () => {
+  const run = (id: string, more: Partial<ComponentRun> = {}): ComponentRun => ({
+    deployment_id: id,
+    kind: 'deployment',
+    object_id: null,
+    method: null,
+    failed: true,
+    text: 'no',
+    finished: `2026-11-29T10:00:0${id}`,
+    ...more,
+  });
+  const component = (id: string, more: Partial<Component> = {}): Component => ({
+    id,
+    type: 'io.example.A',
+    name: id,
+    state: 'ready',
+    change: null,
+    deployment: run('1', { failed: false }),
+    failures: [],
+    findings: {},
+    ...more,
+  });
+  it('are those of its components and its own, the newest first', () => {
+    const components = [component('a', { deployment: run('2') }), component('b'), component('c', { failures: [run('4', { kind: 'action', method: 'grow' })] })];
+    expect(failuresOf({ deployment: run('3'), failures: [], components }).map((one) => one.component + one.run.deployment_id)).toEqual(['c4', '3', 'a2']);
+  });
+  it('are none where all is deployed', () => {
+    expect(failuresOf({ deployment: null, failures: [], components: [component('a'), component('b')] })).toEqual([]);
+  });
 });

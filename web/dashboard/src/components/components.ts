@@ -2,7 +2,7 @@
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, type Schema } from '../api/client';
-import { classOf, isBusy, type EnvironmentDetails, type EnvironmentState, type ObjectModel } from '../environments/environments';
+import { classOf, isBusy, type EnvironmentDetails, type ObjectModel } from '../environments/environments';
 import { walk } from '../environments/objects';
 
 /** The header of a deployed object, besides its class and its id. */
@@ -10,7 +10,6 @@ export interface Header {
   id?: string;
   type?: string;
   name?: string | null;
-  status?: EnvironmentState;
   metadata?: unknown;
   _actions?: Record<string, { name?: string; title?: string; description?: string; helpText?: string; deprecated?: string; enabled?: boolean }>;
 }
@@ -92,6 +91,44 @@ export const lastReportsQuery = (environment: string, details: EnvironmentDetail
       (await answered(api.GET('/v1/environments/{environment}/lastStatus', { params: { path: { environment } } }))).lastStatuses ?? {},
     refetchInterval: isBusy(details) ? 2_000 : false,
   });
+
+export type States = Awaited<ReturnType<typeof askStates>>;
+export type Component = Schema<'Component'>;
+export type ComponentRun = Schema<'ComponentRun'>;
+
+const askStates = (environment: string, session: string | undefined) =>
+  answered(
+    api.GET('/burano/v1/environments/{environment}/components', {
+      params: { path: { environment }, header: session ? { 'X-Configuration-Session': session } : {} },
+    }),
+  );
+
+/** The states of an environment and its components, as it is deployed, or with a session as its draft has it. Findings change them at any time. */
+export const statesQuery = (environment: string, session: string | undefined, isBusy: boolean) =>
+  queryOptions({
+    queryKey: ['environments', environment, 'states', session ?? 'deployed', isBusy],
+    queryFn: () => askStates(environment, session),
+    placeholderData: (former: States | undefined, query?: { queryKey: readonly unknown[] }) => (query?.queryKey[1] === environment ? former : undefined),
+    refetchInterval: (query) => (isBusy || (query.state.data && changes(query.state.data)) ? 2_000 : 20_000),
+  });
+
+const changes = ({ state, components }: States): boolean =>
+  [state, ...components.map((one) => one.state)].some((one) => one === 'deploying' || one === 'deleting');
+
+/** A failure that a component, or the environment by itself ('' as its id), is left in. */
+export interface Failure {
+  component: string;
+  name: string;
+  run: ComponentRun;
+}
+
+/** The failures that an environment is left in, the newest first: of deployments, and of actions. */
+export function failuresOf({ deployment, failures, components }: Pick<States, 'deployment' | 'failures' | 'components'>): Failure[] {
+  const found = [{ id: '', name: '', deployment, failures }, ...components].flatMap(({ id, name, deployment: last, failures: actions }) =>
+    [...(last?.failed ? [last] : []), ...actions].map((run) => ({ component: id, name, run })),
+  );
+  return found.toSorted((a, b) => (a.run.finished < b.run.finished ? 1 : a.run.finished > b.run.finished ? -1 : 0));
+}
 
 /** The whole model of an environment: its networks and regions too. */
 export const modelQuery = (environment: string) =>

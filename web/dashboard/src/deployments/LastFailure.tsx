@@ -1,43 +1,42 @@
 import { Alert } from '@patternfly/react-core';
-import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useMemo } from 'react';
 
 import { showTime } from '../api/time';
-import { openDraftsQuery, refusedOf, type Draft } from '../draft/draft';
+import { failuresOf, type Failure, type States } from '../components/components';
 import { isBusy, type EnvironmentDetails } from '../environments/environments';
-import { namesOf } from '../environments/objects';
 import { useLanguage } from '../text';
-import { recentQuery, type Deployment } from './deployments';
-import { causesQuery, failureOf } from './failure';
-import { About } from './WhyFailed';
+import { sentenceOf } from './failure';
 
-/** How many runs are looked through for the last deployment. */
-const recent = 10;
+/** How many failures are shown; the components have all. */
+const most = 3;
 
-/** The failure that an environment is left in, with the way to its deployment. A refused edit, which changed nothing, is shown by itself. */
-export function LastFailure({ details, draft }: { details: EnvironmentDetails; draft: Draft | null }) {
+/** The failures that an environment, or one component of it, is left in, with the way to their deployments. */
+export function LastFailure({ details, states }: { details: EnvironmentDetails; states: Pick<States, 'deployment' | 'failures' | 'components'> }) {
+  if (isBusy(details)) return null;
   const environment = details.id ?? '';
-  const failed = failureOf(useQuery(recentQuery(environment, recent)).data ?? []);
-  const drafts = useQuery(openDraftsQuery(environment)).data ?? [];
-  if (!failed || isBusy(details) || draft?.rejected || refusedOf(draft, drafts)) return null;
-  return <Failed key={failed.id} details={details} failed={failed} />;
+  return failuresOf(states)
+    .slice(0, most)
+    .map((failure) => <Failed key={`${failure.run.deployment_id} ${failure.component}`} environment={environment} failure={failure} />);
 }
 
-function Failed({ details, failed }: { details: EnvironmentDetails; failed: Deployment }) {
+function Failed({ environment, failure: { component, name, run } }: { environment: string; failure: Failure }) {
   const { text, language } = useLanguage();
   const words = text.deployments;
-  const [environment, deployment] = [details.id ?? '', failed.id ?? ''];
-  const causes = useQuery(causesQuery(environment, deployment));
-  const names = useMemo(() => namesOf(details.services), [details.services]);
-  const [first] = causes.data ?? [];
-  if (causes.isPending) return null;
+  const sentence = sentenceOf({ text: run.text, entity_id: component }) || words.noCause;
+  const time = showTime(run.finished, language);
   return (
-    <Alert variant="danger" isInline title={first?.sentence ?? words.noCause} className="burano-breaks burano-spaced">
-      {first && <About environment={environment} cause={first} names={names} />}
+    <Alert variant={run.kind === 'action' ? 'warning' : 'danger'} isInline title={sentence} className="burano-breaks burano-spaced">
+      {component && (
+        <p>
+          {words.object}:{' '}
+          <Link to="/environments/$environment/components/$object" params={{ environment, object: component }}>
+            {name || component}
+          </Link>
+        </p>
+      )}
       <p>
-        <Link to="/environments/$environment/deployments/$deployment" params={{ environment, deployment }}>
-          {words.toFailed(showTime(failed.started ?? failed.created, language))}
+        <Link to="/environments/$environment/deployments/$deployment" params={{ environment, deployment: run.deployment_id }}>
+          {run.kind === 'action' ? words.toFailedAction(run.method ?? '', time) : words.toFailed(time)}
         </Link>
       </p>
     </Alert>

@@ -46,7 +46,7 @@ export function WhyFailed({ environment, deployment, reports, names }: Props) {
 }
 
 /** The object of a cause, as a link. */
-export function About({ environment, cause, names }: { environment: string; cause: Cause; names: Map<string, string> }) {
+function About({ environment, cause, names }: { environment: string; cause: Cause; names: Map<string, string> }) {
   const words = useText().deployments;
   const name = names.get(cause.object);
   if (!name || cause.object === environment) return null;

@@ -20,7 +20,7 @@ import { showAge, showTime } from '../api/time';
 import { Heading } from '../shell/Heading';
 import { Loaded } from '../shell/Loaded';
 import { useLanguage } from '../text';
-import { shownState, type Environment } from './environments';
+import type { Overview } from './environments';
 import { foreignQuery, projectNamesQuery } from './projects';
 import { StateLabel } from './StateLabel';
 
@@ -77,7 +77,7 @@ export function AllEnvironmentsPage() {
   );
 }
 
-function List({ list, names }: { list: Environment[]; names: Map<string, string> }) {
+function List({ list, names }: { list: Overview[]; names: Map<string, string> }) {
   const { text, language } = useLanguage();
   const words = text.environments;
   const [page, setPage] = useState(1);
@@ -89,7 +89,7 @@ function List({ list, names }: { list: Environment[]; names: Map<string, string>
           <Tr>
             <Th width={30}>{words.name}</Th>
             <Th width={20}>{words.project}</Th>
-            <Th>{words.status}</Th>
+            <Th>{words.state}</Th>
             <Th>{words.created}</Th>
             <Th>{words.updated}</Th>
           </Tr>
@@ -105,8 +105,8 @@ function List({ list, names }: { list: Environment[]; names: Map<string, string>
               <Td dataLabel={words.project} className="burano-breaks">
                 {names.get(one.tenant_id ?? '') ?? one.tenant_id}
               </Td>
-              <Td dataLabel={words.status}>
-                <StateLabel state={shownState(one)} />
+              <Td dataLabel={words.state}>
+                <StateLabel state={one.state} />
               </Td>
               <Td dataLabel={words.created} modifier="nowrap" title={showTime(one.created, language)}>
                 {showAge(one.created, language)}

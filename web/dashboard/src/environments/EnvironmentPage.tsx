@@ -19,6 +19,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
 
+import { statesQuery } from '../components/components';
 import { ComponentTable } from '../components/ComponentTable';
 import { DelegationCard } from '../delegation/DelegationCard';
 import { LastFailure } from '../deployments/LastFailure';
@@ -34,7 +35,7 @@ import { useRegionOf } from '../regions/regions';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { DeleteDialog } from './DeleteDialog';
-import { deleteEnvironment, environmentsQuery, isBusy, renameEnvironment, shownState } from './environments';
+import { deleteEnvironment, environmentsQuery, isBusy, renameEnvironment } from './environments';
 import { EnvironmentTrail } from './EnvironmentTrail';
 import { ForeignProject } from './ForeignProject';
 import { History } from './History';
@@ -61,6 +62,7 @@ export function EnvironmentPage() {
   const region = useRegionOf(environment);
   const services = details.data?.services ?? [];
   const busy = isBusy(details.data);
+  const states = useQuery(statesQuery(environment, draft?.state === 'opened' ? draft.session : undefined, busy)).data;
   const isEmpty = details.data?.services?.length === 0 && !draft;
 
   return (
@@ -75,7 +77,7 @@ export function EnvironmentPage() {
             </FlexItem>
             <FlexItem>
               <span role="status">
-                <StateLabel state={shownState(details.data)} />
+                <StateLabel state={states?.state} />
               </span>
             </FlexItem>
             {region && (
@@ -114,7 +116,7 @@ export function EnvironmentPage() {
             </FlexItem>
           </Flex>
         </Flex>
-        {details.data && <LastFailure details={details.data} draft={draft} />}
+        {details.data && states && <LastFailure details={details.data} states={states} />}
         {draft && <DraftBanner environment={environment} user={user} draft={draft} />}
         <RefusedEdit environment={environment} user={user} draft={draft} />
         <OtherDrafts environment={environment} user={user} draft={draft} />
@@ -140,7 +142,7 @@ export function EnvironmentPage() {
       <PageSection isFilled id={tab}>
         {tab === 'topology' && details.data && (
           <Suspense fallback={<Skeleton height="24rem" screenreaderText={text.shell.loading} />}>
-            <TopologyTab details={details.data} />
+            <TopologyTab details={details.data} states={states} />
           </Suspense>
         )}
         {tab === 'history' && <History environment={environment} />}
@@ -157,7 +159,7 @@ export function EnvironmentPage() {
             </EmptyStateFooter>
           </EmptyState>
         )}
-        {tab === 'components' && details.data && services.length > 0 && <ComponentTable details={details.data} user={user} />}
+        {tab === 'components' && details.data && services.length > 0 && <ComponentTable details={details.data} states={states} user={user} />}
       </PageSection>
       {dialog === 'rename' && (
         <NameDialog

@@ -32,20 +32,21 @@ import { BulkActions, RefusedList } from './BulkActions';
 import type { Refused } from './bulk';
 import { CreateDialog } from './CreateDialog';
 import { DeleteDialog } from './DeleteDialog';
-import { deleteEnvironment, environmentsQuery, shownState, type Environment } from './environments';
+import { deleteEnvironment, environmentsQuery, stateOrder, type Overview } from './environments';
 import { listsAll } from './projects';
 import { StateLabel } from './StateLabel';
 
-const columns = ['name', 'status', 'created', 'updated'] as const;
+const columns = ['name', 'state', 'created', 'updated'] as const;
 
 type Order = { column: (typeof columns)[number]; direction: 'asc' | 'desc' };
 
-/** Sorts by a column; times by when they are, the rest as the viewer's language does. */
-export function sorted(list: Environment[], { column, direction }: Order, language: string): Environment[] {
-  const compare = (a: Environment, b: Environment) =>
-    column === 'created' || column === 'updated'
-      ? parseTime(a[column] ?? '').getTime() - parseTime(b[column] ?? '').getTime()
-      : (a[column] ?? '').localeCompare(b[column] ?? '', language, { numeric: true });
+/** Sorts by a column: times by when they are, states with the worst first, names as the viewer's language does. */
+export function sorted(list: Overview[], { column, direction }: Order, language: string): Overview[] {
+  const compare = (a: Overview, b: Overview) => {
+    if (column === 'state') return stateOrder.indexOf(a.state) - stateOrder.indexOf(b.state);
+    if (column === 'name') return a.name.localeCompare(b.name, language, { numeric: true });
+    return parseTime(a[column] ?? '').getTime() - parseTime(b[column] ?? '').getTime();
+  };
   return list.toSorted((a, b) => (direction === 'asc' ? compare(a, b) : compare(b, a)));
 }
 
@@ -64,7 +65,7 @@ export function EnvironmentsPage() {
   const [perPage, setPerPage] = useState(20);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [refused, setRefused] = useState<Refused[]>([]);
-  const [dialog, setDialog] = useState<{ kind: 'create' } | { kind: 'delete' | 'abandon'; of: Environment } | null>(null);
+  const [dialog, setDialog] = useState<{ kind: 'create' } | { kind: 'delete' | 'abandon'; of: Overview } | null>(null);
 
   const wanted = filter.toLowerCase();
   const found = sorted((environments.data ?? []).filter((one) => one.name?.toLowerCase().includes(wanted)), order, language);
@@ -74,7 +75,7 @@ export function EnvironmentsPage() {
     onSort: (_event, at, direction) => setOrder({ column: columns[at - 1] ?? 'name', direction }),
     columnIndex: index + 1,
   });
-  const choose = (list: Environment[], on: boolean) =>
+  const choose = (list: Overview[], on: boolean) =>
     setChosen((now) => {
       const next = new Set(now);
       for (const one of list) if (on) next.add(one.id ?? ''); else next.delete(one.id ?? '');
@@ -178,8 +179,8 @@ export function EnvironmentsPage() {
                           {one.name}
                         </Link>
                       </Td>
-                      <Td dataLabel={words.status}>
-                        <StateLabel state={shownState(one)} /> <FindingBadge found={marks.get(one.id ?? '')} />
+                      <Td dataLabel={words.state}>
+                        <StateLabel state={one.state} /> <FindingBadge found={marks.get(one.id ?? '')} />
                       </Td>
                       <Td dataLabel={words.created} modifier="nowrap" title={showTime(one.created, language)}>
                         {showAge(one.created, language)}

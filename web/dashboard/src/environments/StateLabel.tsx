@@ -1,22 +1,35 @@
 import { Label, type LabelProps } from '@patternfly/react-core';
-import { CheckCircleIcon, ExclamationCircleIcon, InProgressIcon, OutlinedCircleIcon, PencilAltIcon, TrashIcon } from '@patternfly/react-icons';
+import {
+  CheckCircleIcon,
+  ExclamationCircleIcon,
+  ExclamationTriangleIcon,
+  InProgressIcon,
+  OutlinedCircleIcon,
+  OutlinedQuestionCircleIcon,
+  PencilAltIcon,
+  TrashIcon,
+} from '@patternfly/react-icons';
 import type { ReactNode } from 'react';
 
 import { useText } from '../text';
-import type { ShownState } from './environments';
+import type { ComponentState } from './environments';
 
-const looks: Record<ShownState, { status?: LabelProps['status']; color?: LabelProps['color']; icon: ReactNode }> = {
-  new: { color: 'grey', icon: <OutlinedCircleIcon /> },
-  ready: { status: 'success', icon: <CheckCircleIcon /> },
-  pending: { color: 'purple', icon: <PencilAltIcon /> },
-  deploying: { color: 'blue', icon: <InProgressIcon /> },
-  'deploy failure': { status: 'danger', icon: <ExclamationCircleIcon /> },
+const looks: Record<ComponentState, { status?: LabelProps['status']; color?: LabelProps['color']; icon: ReactNode }> = {
+  failed: { status: 'danger', icon: <ExclamationCircleIcon /> },
+  unhealthy: { status: 'danger', icon: <ExclamationCircleIcon /> },
   deleting: { color: 'grey', icon: <TrashIcon /> },
-  'delete failure': { status: 'danger', icon: <ExclamationCircleIcon /> },
+  deploying: { color: 'blue', icon: <InProgressIcon /> },
+  'action failed': { status: 'warning', icon: <ExclamationTriangleIcon /> },
+  degraded: { status: 'warning', icon: <ExclamationTriangleIcon /> },
+  'not deployed': { color: 'grey', icon: <OutlinedCircleIcon /> },
+  unknown: { color: 'grey', icon: <OutlinedQuestionCircleIcon /> },
+  changed: { color: 'purple', icon: <PencilAltIcon /> },
+  ready: { status: 'success', icon: <CheckCircleIcon /> },
+  new: { color: 'grey', icon: <OutlinedCircleIcon /> },
 };
 
-/** The state of an environment in words, colour and shape. */
-export function StateLabel({ state }: { state: ShownState | undefined }) {
+/** The state of an environment or a component in words, colour and shape. */
+export function StateLabel({ state }: { state: ComponentState | undefined }) {
   const text = useText();
   if (!state) return null;
   const { icon, ...look } = looks[state];

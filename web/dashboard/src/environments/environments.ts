@@ -5,14 +5,26 @@ import { answered, api, type Schema } from '../api/client';
 
 export type Environment = Schema<'Environment'>;
 export type EnvironmentDetails = Schema<'EnvironmentDetails'>;
-export type EnvironmentState = NonNullable<Environment['status']>;
+/** An environment in the list, with its state. */
+export type Overview = Schema<'EnvironmentOverview'>;
+/** The state of a component, or of an environment: the worst of its components'. */
+export type ComponentState = Schema<'ComponentState'>;
 export type ObjectModel = Schema<'ObjectModel'>;
 
-/** The shown state of an environment: one that was never deployed is ready for the API, and new for people. */
-export type ShownState = EnvironmentState | 'new';
-
-export const shownState = (environment: Environment | undefined): ShownState | undefined =>
-  environment?.status === 'ready' && environment.version === 0 ? 'new' : environment?.status;
+/** All states, the worst first. */
+export const stateOrder: readonly ComponentState[] = [
+  'failed',
+  'unhealthy',
+  'deleting',
+  'deploying',
+  'action failed',
+  'degraded',
+  'not deployed',
+  'unknown',
+  'changed',
+  'ready',
+  'new',
+];
 
 /** Whether an environment changes by itself: then it is requested again and again. */
 export const isBusy = (environment: Environment | undefined): boolean =>
@@ -22,7 +34,7 @@ const whileBusy = 2_000;
 
 export const environmentsQuery = queryOptions({
   queryKey: ['environments'],
-  queryFn: async () => (await answered(api.GET('/v1/environments'))).environments ?? [],
+  queryFn: async () => (await answered(api.GET('/burano/v1/environments'))).environments,
   refetchInterval: (query) => (query.state.data?.some(isBusy) ? whileBusy : 30_000),
 });
 

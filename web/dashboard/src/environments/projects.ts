@@ -12,7 +12,7 @@ export const foreignQuery = (project: string | undefined) =>
   queryOptions({
     queryKey: ['environments', 'of projects', project ?? ''],
     queryFn: async () =>
-      (await answered(api.GET('/v1/environments', { params: { query: project ? { tenant: project } : { all_tenants: 'true' } } }))).environments ?? [],
+      (await answered(api.GET('/burano/v1/environments', { params: { query: project ? { tenant: project } : { all_tenants: 'true' } } }))).environments,
     refetchInterval: 30_000,
   });
 

@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 
-import { lastReportsQuery, modelQuery } from '../components/components';
+import { modelQuery, type States } from '../components/components';
 import { Properties } from '../components/Properties';
 import { classOf, isBusy, type EnvironmentDetails } from '../environments/environments';
 import { namesOf } from '../environments/objects';
@@ -14,19 +14,17 @@ import { topologyOf, type GraphNode } from './graph';
 import { Picture } from './Picture';
 
 /** The objects of an environment as it is deployed, and how they hang together. */
-export function TopologyTab({ details }: { details: EnvironmentDetails }) {
+export function TopologyTab({ details, states }: { details: EnvironmentDetails; states: States | undefined }) {
   const text = useText();
   const words = text.topology;
   const environment = details.id ?? '';
   const navigate = useNavigate();
   const busy = isBusy(details);
-  const failed = details.status === 'deploy failure';
   const model = useQuery({ ...modelQuery(environment), refetchInterval: busy ? 3_000 : false });
-  const reports = useQuery(lastReportsQuery(environment, details));
   const [chosen, setChosen] = useState('');
   const topology = useMemo(
-    () => topologyOf(model.data, { busy, failed, levels: Object.fromEntries(Object.entries(reports.data ?? {}).map(([id, report]) => [id, report?.level])) }),
-    [model.data, reports.data, busy, failed],
+    () => topologyOf(model.data, { busy, states: Object.fromEntries((states?.components ?? []).map((one) => [one.id, one.state])) }),
+    [model.data, states, busy],
   );
   const names = useMemo(() => namesOf(model.data), [model.data]);
   if (model.error) return <Failure error={model.error} onRetry={() => void model.refetch()} />;

@@ -1,5 +1,5 @@
 // What a model is made of, as nodes and edges.
-import { classOf, nameOf, type ObjectModel } from '../environments/environments';
+import { classOf, nameOf, type ComponentState, type ObjectModel } from '../environments/environments';
 import { walk } from '../environments/objects';
 
 export type Kind = 'application' | 'server' | 'network' | 'volume' | 'address' | 'part';
@@ -35,9 +35,8 @@ export interface Topology {
 /** What is known of an environment besides its model. */
 export interface Known {
   busy: boolean;
-  failed: boolean;
-  /** The level of what each component reported last, by its id. */
-  levels: Record<string, string | undefined>;
+  /** The states of its components, by their ids. */
+  states: Record<string, ComponentState>;
 }
 
 type Model = Record<string, unknown>;
@@ -88,11 +87,24 @@ function kindOf(object: ObjectModel, component: boolean): Kind {
   return 'part';
 }
 
+/** How the picture shows the state of a component. */
+const looks: Record<ComponentState, NodeState> = {
+  failed: 'failed',
+  unhealthy: 'failed',
+  deleting: 'changing',
+  deploying: 'changing',
+  'action failed': 'warning',
+  degraded: 'warning',
+  'not deployed': 'waiting',
+  unknown: 'none',
+  changed: 'ok',
+  ready: 'ok',
+  new: 'waiting',
+};
+
 function stateOf(object: ObjectModel, kind: Kind, id: string, known: Known): NodeState {
-  const level = known.levels[id];
-  if (level === 'error') return 'failed';
-  if (level === 'warning') return 'warning';
-  if (kind === 'application') return known.busy ? 'changing' : known.failed ? 'warning' : 'ok';
+  const state = known.states[id];
+  if (kind === 'application') return state ? looks[state] : 'none';
   if (kind === 'server') {
     const { ipAddresses, openstackId } = object as Model;
     return (Array.isArray(ipAddresses) && ipAddresses.length > 0) || openstackId ? 'ok' : known.busy ? 'changing' : 'waiting';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { topologyOf, type Known } from './graph';
 import { cell, layout } from './layout';
 
-const still: Known = { busy: false, failed: false, levels: {} };
+const still: Known = { busy: false, states: { cluster: 'ready' } };
 const server = (id: string, more: object = {}) => ({ '?': { id, type: 'io.murano.resources.LinuxMuranoInstance/0.0.0@io.murano' }, name: id, flavor: 'm1', ...more });
 const node = (id: string, more: object = {}) => ({ '?': { id: `node-${id}`, type: 'io.example.Node' }, instance: server(`vm-${id}`, more) });
 const network = (id: string) => ({ '?': { id, type: 'io.murano.resources.NeutronNetwork' }, name: 'net' });
@@ -22,7 +22,7 @@ const model = {
 };
 
 describe('the topology of a model', () => {
-  const { nodes, edges } = topologyOf(model, { ...still, levels: { pod: 'error' } });
+  const { nodes, edges } = topologyOf(model, { ...still, states: { cluster: 'ready', pod: 'failed' } });
   const by = Object.fromEntries(nodes.map((each) => [each.id, each]));
   it('has the objects of its components, its network and floating addresses, and neither environment nor region', () => {
     expect(Object.keys(by).sort()).toEqual(['address 203.0.113.7', 'cluster', 'net', 'node-1', 'node-2', 'pod', 'vm-1', 'vm-2']);

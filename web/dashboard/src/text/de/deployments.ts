@@ -24,6 +24,7 @@ export const deployments: Texts['deployments'] = {
   editObject: 'Das Objekt bearbeiten',
   toNewest: 'Das neueste Deployment ansehen',
   toFailed: (time) => `Was im Deployment vom ${time} fehlgeschlagen ist`,
+  toFailedAction: (method, time) => `Was in der Aktion ${method} vom ${time} fehlgeschlagen ist`,
   openAll: 'Alle aufklappen',
   foldAll: 'Alle zuklappen',
   stepsOf: (count) => (count === 1 ? '1 Schritt' : `${count} Schritte`),

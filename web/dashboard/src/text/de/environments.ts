@@ -3,7 +3,7 @@ import type { Texts } from '../en';
 export const environments: Texts['environments'] = {
   title: 'Umgebungen',
   name: 'Name',
-  status: 'Zustand',
+  state: 'Zustand',
   created: 'Angelegt',
   updated: 'Geändert',
   filter: 'Nach Namen filtern',
@@ -61,10 +61,14 @@ export const environments: Texts['environments'] = {
   states: {
     new: 'Noch nicht deployt',
     ready: 'Bereit',
-    pending: 'Hat nicht deployte Änderungen',
+    changed: 'Hat nicht deployte Änderungen',
+    'not deployed': 'Nicht deployt',
+    unknown: 'Unbekannt',
+    degraded: 'Beeinträchtigt',
+    'action failed': 'Aktion fehlgeschlagen',
     deploying: 'Wird deployt',
-    'deploy failure': 'Deployment fehlgeschlagen',
     deleting: 'Wird gelöscht',
-    'delete failure': 'Löschen fehlgeschlagen',
+    unhealthy: 'Gestört',
+    failed: 'Fehlgeschlagen',
   },
 };

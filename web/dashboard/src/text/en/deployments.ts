@@ -22,6 +22,7 @@ export const deployments = {
   editObject: 'Edit the object',
   toNewest: 'See the newest deployment',
   toFailed: (time: string) => `What failed in the deployment of ${time}`,
+  toFailedAction: (method: string, time: string) => `What failed in the action ${method} of ${time}`,
   openAll: 'Open all',
   foldAll: 'Fold all',
   stepsOf: (count: number) => (count === 1 ? '1 step' : `${count} steps`),

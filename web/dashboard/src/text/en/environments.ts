@@ -1,7 +1,7 @@
 export const environments = {
   title: 'Environments',
   name: 'Name',
-  status: 'Status',
+  state: 'State',
   created: 'Created',
   updated: 'Updated',
   filter: 'Filter by name',
@@ -59,10 +59,14 @@ export const environments = {
   states: {
     new: 'Not deployed yet',
     ready: 'Ready',
-    pending: 'Has undeployed changes',
+    changed: 'Has undeployed changes',
+    'not deployed': 'Not deployed',
+    unknown: 'Unknown',
+    degraded: 'Degraded',
+    'action failed': 'Action failed',
     deploying: 'Deploying',
-    'deploy failure': 'Deployment failed',
     deleting: 'Deleting',
-    'delete failure': 'Deletion failed',
+    unhealthy: 'Unhealthy',
+    failed: 'Failed',
   },
 };
