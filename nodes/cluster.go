@@ -117,8 +117,10 @@ type Config struct {
 	Further []netip.Prefix
 	// Virtual is an address that the gateways share; the zero value for none.
 	Virtual VirtualAddress
-	SSHFrom []string // ranges from which gateways let SSH in (CIDRs), beside the cluster's own networks; nil for everywhere
-	Network Network  // of the pods; Calico when empty. A cluster keeps the one it was made with
+	// APIAddress is an address that the masters share, at which users reach the API; the zero value for none.
+	APIAddress VirtualAddress
+	SSHFrom    []string // ranges from which gateways let SSH in (CIDRs), beside the cluster's own networks; nil for everywhere
+	Network    Network  // of the pods; Calico when empty. A cluster keeps the one it was made with
 	// Addressing is of pods and Services; network.DefaultAddressing when zero. A cluster never changes it.
 	Addressing network.Addressing
 	// PodMTU is that of pods; 0 for what their node's interface carries, less what the network takes.
@@ -560,11 +562,13 @@ func (c *kubernetesAPI) Kubeconfig(ctx context.Context, server string, person Pe
 		return nil, err
 	}
 	if server == "" {
-		master := c.master()
-		if !master.reach().IsValid() {
-			return nil, fmt.Errorf("master %s has no address yet: deploy the cluster first", master.Name)
+		address := c.config.APIAddress.Reach()
+		if master := c.master(); !address.IsValid() {
+			if address = master.reach(); !address.IsValid() {
+				return nil, fmt.Errorf("master %s has no address yet: deploy the cluster first", master.Name)
+			}
 		}
-		server = "https://" + net.JoinHostPort(master.reach().String(), strconv.Itoa(kube.APIServerPort))
+		server = "https://" + net.JoinHostPort(address.String(), strconv.Itoa(kube.APIServerPort))
 	}
 	var ways []pki.Way
 	for _, node := range c.config.Nodes {

@@ -67,6 +67,10 @@ const (
 	stepVirtualAddress     = "virtual address"
 	stepVirtualHeld        = "virtual address held"
 	stepVirtualLeave       = "leave virtual address"
+	stepAPIPeers           = "api address peers"
+	stepAPIAddress         = "api address"
+	stepAPIHeld            = "api address held"
+	stepAPILeave           = "leave api address"
 	stepServiceAccount     = "service account"
 	stepServices           = "services"
 )
@@ -206,15 +210,15 @@ func (e Extent) covers(step string) bool {
 
 // part is the part of the plan that takes a node so far. needed has the steps that must succeed; the others are of further voters and masters.
 func (e Extent) part(d *deployment, node Node) (part *plan.Plan, needed map[string]bool) {
-	ofLead := map[Role][]string{Minion: {stepRegistry}, Gateway: {stepGatewayAddresses, stepVirtualHeld}} // which need a node of the role
+	ofLead := map[Role][]string{Minion: {stepRegistry}, Gateway: {stepGatewayAddresses, stepVirtualHeld}, Master: {stepAPIHeld}} // which need a node of the role
 	wanted := func(step plan.Step) bool {
 		if step.Node != node.Name {
 			return e == ToNode && step.Node == d.lead.Name && slices.Contains(ofLead[node.Role], step.Name)
 		}
-		return e.covers(step.Name) && (node.Name != d.lead.Name || !slices.Contains([]string{stepRegistry, stepVirtualHeld, stepServices}, step.Name))
+		return e.covers(step.Name) && (node.Name != d.lead.Name || !slices.Contains([]string{stepRegistry, stepVirtualHeld, stepAPIHeld, stepServices}, step.Name))
 	}
 	// The lead makes lists of these.
-	further := map[Role][]string{Master: {stepFiles, stepAPIServes}, Gateway: {stepVirtualPeers, stepVirtualAddress}}
+	further := map[Role][]string{Master: {stepFiles, stepAPIServes, stepAPIPeers, stepAPIAddress}, Gateway: {stepVirtualPeers, stepVirtualAddress}}
 	whole := d.plan()
 	needed = map[string]bool{}
 	for _, step := range whole.Only(wanted).All() {

@@ -76,7 +76,7 @@ type design struct {
 	binary      string         // digest of the burano program, empty when its units are left out
 	former      []Node         // masters that leave and whose API servers serve until then
 	metrics     bool           // the master whose layout is made runs metrics-server
-	shares      bool           // the gateway whose layout is made can share the virtual address
+	shares      bool           // the gateway or master whose layout is made can share the address of its role
 	serves      bool           // the node whose layout is made can serve volumes
 	attaches    bool           // also the volumes of Cinder
 	zoned       bool           // also volumes in the zone of the node
@@ -93,7 +93,13 @@ type design struct {
 func (d design) signsIn() bool { return d.cluster.KeystoneSignIn && d.binary != "" }
 
 func (d design) kube() kube.Cluster {
-	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, Addressing: d.cluster.Addressing, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host, Runtime: d.runtime, Websockets: d.websockets, Registries: d.cluster.Registries,
+	var shared []netip.Addr
+	for _, address := range []netip.Addr{d.cluster.APIAddress.Address, d.cluster.APIAddress.Access} {
+		if address.IsValid() {
+			shared = append(shared, address)
+		}
+	}
+	return kube.Cluster{SharedAddresses: shared, Name: d.cluster.Name, Authorities: d.authorities, Addressing: d.cluster.Addressing, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host, Runtime: d.runtime, Websockets: d.websockets, Registries: d.cluster.Registries,
 		Proxy: d.cluster.Proxy, Proxied: d.proxied, Podless: d.cluster.registers(), Issuers: d.cluster.Issuers, SignIn: d.signsIn(), NodeNetwork: d.cluster.NodeNetwork, NodeNetwork6: d.cluster.NodeNetwork6}
 }
 
@@ -236,6 +242,9 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		}
 		if err := d.programs(l, node, pairs); err != nil {
 			return layout{}, err
+		}
+		if d.cluster.APIAddress.Address.IsValid() && d.shares {
+			l.add(d.virtualAddress(node))
 		}
 	case Minion:
 		l.add(cluster.MinionForwarder(d.apis(), pairs))

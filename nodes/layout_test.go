@@ -687,6 +687,27 @@ func TestGatewaysThatShareAnAddressAreAsReviewed(t *testing.T) {
 	require.NotEqual(t, before.Fingerprint(), alone.Fingerprint())
 }
 
+func TestMastersThatShareAnAddressAreAsReviewed(t *testing.T) {
+	nodes := nodesOf(2, 1, 1)
+	d, pairs := aDesign(t, nodes, Calico)
+	before := d.orders(nodes[0])["apiserver"].Request.IP
+	d.cluster.APIAddress = VirtualAddress{Address: netip.MustParseAddr("10.0.0.201"), Access: netip.MustParseAddr("192.0.2.201")}
+	require.ElementsMatch(t, append(slices.Clone(before), d.cluster.APIAddress.Address, d.cluster.APIAddress.Access), d.orders(nodes[0])["apiserver"].Request.IP, "the certificate names it")
+	l, err := d.layout(nodes[0], pairs, 1450)
+	require.NoError(t, err)
+	require.NotContains(t, l.units, virtualUnit, "its image cannot")
+	d.shares, d.device = true, "eth0"
+	l, err = d.layout(nodes[0], pairs, 1450)
+	require.NoError(t, err)
+	reviewed(t, "virtual-master.txt", written(slices.DeleteFunc(l.files(), func(file ssh.File) bool {
+		return !strings.Contains(file.Path, "virtual") && file.Path != masterCheck && file.Path != masterLeaves
+	})))
+	require.Contains(t, d.servingUnits(nodes[0], l), virtualUnit, "a locked master leaves it")
+	l, err = d.layout(nodes[3], pairs, 1450)
+	require.NoError(t, err)
+	require.NotContains(t, l.units, virtualUnit, "gateways have none of theirs")
+}
+
 // A gateway that began to share the address before the others know of it would take itself for the only one.
 func TestGatewaysKnowOfEachOtherBeforeAnotherOneBegins(t *testing.T) {
 	nodes := nodesOf(1, 1, 3)

@@ -72,7 +72,7 @@ const (
 )
 
 // Swact has others lead in place of a master: its member of etcd, its controllers and scheduler, its publisher and its controllers of volumes. They run on as
-// candidates, and its API server serves on. The caller makes sure that another master serves.
+// candidates, and its API server serves on. Another master has the address of the API then. The caller makes sure that another master serves.
 func Swact(ctx context.Context, c *Cluster, name string) error {
 	node, err := c.node(name)
 	if err != nil {
@@ -89,9 +89,18 @@ func Swact(ctx context.Context, c *Cluster, name string) error {
 
 // swact returns what others lead now.
 func swact(ctx context.Context, c *Cluster, node Node) (moved []string, err error) {
-	api, err := c.bootstrap(ctx)
+	held, err := passOnAddress(ctx, c.servers, node)
 	if err != nil {
 		return nil, err
+	}
+	if held {
+		c.config.Report(ctx, node.Name, fmt.Sprintf("another master has the address %s now", c.config.APIAddress.Address))
+		moved = append(moved, "the address of the API")
+	}
+	before := len(moved)
+	api, err := c.bootstrap(ctx)
+	if err != nil {
+		return moved, err
 	}
 	for _, program := range kube.Elected() {
 		led, err := passOn(ctx, c.servers, api, node, program)
@@ -106,15 +115,15 @@ func swact(ctx context.Context, c *Cluster, node Node) (moved []string, err erro
 	if _, err := c.script(ctx, node.Name, ssh.Script{Name: "pass on publishing and volumes", Body: "for unit in burano-publish " + kube.StorageUnit + "; do if systemctl -q is-active $unit; then systemctl restart $unit; fi; done"}); err != nil {
 		return moved, err
 	}
-	led, err := passOnEtcd(ctx, c.store, node)
+	etcdMoved, err := passOnEtcd(ctx, c.store, node)
 	if err != nil {
 		return moved, err
 	}
-	if led {
+	if etcdMoved {
 		moved = append(moved, "etcd")
 	}
-	if len(moved) > 0 {
-		c.config.Report(ctx, node.Name, "others lead now: "+strings.Join(moved, ", "))
+	if len(moved) > before {
+		c.config.Report(ctx, node.Name, "others lead now: "+strings.Join(moved[before:], ", "))
 	}
 	return moved, nil
 }

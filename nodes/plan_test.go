@@ -40,6 +40,7 @@ func TestThePlanOfEachKindOfClusterIsAsReviewed(t *testing.T) {
 		"registry":         {nodes: nodesOf(1, 2, 0), config: func(c *Config) { c.StorageClasses, c.Registry = local, &kube.Registry{} }},
 		"registry-alone":   {nodes: nodesOf(1, 1, 1), config: func(c *Config) { c.Registry = &kube.Registry{} }, state: again},
 		"virtual":          {nodes: nodesOf(1, 1, 3), config: func(c *Config) { c.Virtual.Address = netip.MustParseAddr("10.0.0.200") }},
+		"api-address":      {nodes: nodesOf(3, 1, 1), config: func(c *Config) { c.APIAddress.Address, c.Nodes[2].Leaving = netip.MustParseAddr("10.0.0.201"), true }, state: again},
 		"through-masters":  {nodes: nodesOf(3, 1, 1), config: func(c *Config) { c.Proxy = throughMasters }},
 		"images":           {nodes: nodesOf(1, 2, 0), state: func(d *deployment) { d.images = []ContainerImage{{Name: "one"}} }},
 		"gateways":         {nodes: nodesOf(0, 0, 2)},

@@ -103,7 +103,7 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 			// By now every node knows where its successor is. Clients of this API server, which ends in an orderly way, connect to the other one.
 			after = append(after, c.addStep(p, plan.Step{Name: stepHandOver}, node, farewellLimit*2, func(ctx context.Context, _ plan.Progress) error {
 				swactPolitely(ctx, c, node)
-				c.stopPolitely(ctx, node, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "burano-publish")
+				c.stopPolitely(ctx, node, virtualUnit, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "burano-publish")
 				return nil
 			}))
 		}
@@ -147,7 +147,7 @@ func (c *Cluster) Vacate(ctx context.Context, name string) error {
 			return fmt.Errorf("vacate %s: %w", name, err)
 		}
 	}
-	c.stopPolitely(ctx, node, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "burano-publish", "etcd")
+	c.stopPolitely(ctx, node, virtualUnit, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "burano-publish", "etcd")
 	return nil
 }
 
@@ -244,6 +244,12 @@ func (c removal) evacuate(ctx context.Context, api *rest.Config, leaving []Node)
 		}
 	}
 	for _, node := range leaving {
+		if node.Role == Master && c.config.APIAddress.Address.IsValid() { // the others do not know of it any more when they are deployed
+			c.addStep(p, plan.Step{Name: stepAPILeave, After: drained}, node, farewellLimit, func(ctx context.Context, _ plan.Progress) error {
+				c.stopPolitely(ctx, node, virtualUnit)
+				return nil
+			})
+		}
 		if node.Role == Gateway {
 			c.addStep(p, plan.Step{Name: stepCloseGateway, After: drained}, node, farewellLimit, func(ctx context.Context, _ plan.Progress) error {
 				c.unlist(ctx, node)

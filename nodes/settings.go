@@ -158,6 +158,7 @@ func (d idleSteps) steps() []step {
 		{name: stepControllers, nodes: serving(d.deployment, Master), limit: joinGrace},
 		{name: stepGatewayAddresses, nodes: d.leads(), limit: joinGrace},
 		{name: stepVirtualAddress, nodes: serving(d.deployment, Gateway), limit: joinGrace},
+		{name: stepAPIAddress, nodes: serving(d.deployment, Master), limit: joinGrace},
 	}
 	return []step{{name: stepIdle, on: only(d.present(), d.cluster.config.idle), after: needs(here(stepFiles), ifPlanned(here(stepNetwork))), soft: others, run: d.end}}
 }

@@ -29,7 +29,7 @@ func (d *deployment) plan() *plan.Plan {
 		minionSteps{d},   // nodes for pods
 		podsEndSteps{d},  // masters that run no pods any more
 		gatewaySteps{d},  // Services become listeners of gateways
-		addressSteps{d},  // the address that gateways share
+		addressSteps{d},  // the addresses that gateways and masters share
 		idleSteps{d},     // a locked gateway or master serves nothing
 		serviceSteps{d},  // at the end, no unit has failed
 	)

@@ -232,6 +232,11 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 	shared := modelled(t, definition, ui.Input{Values: values{"nodesConfiguration": with(instance, "virtualAddress", true)}})
 	require.Equal(t, "io.murano.SharedIp", at(t, shared, "virtualAddress", "?", "type"))
 	require.Equal(t, true, at(t, shared, "virtualAddress", "assignFloatingIp"))
+	require.Nil(t, model["apiAddress"])
+	require.Nil(t, shared["apiAddress"])
+	shared = modelled(t, definition, ui.Input{Values: values{"nodesConfiguration": with(instance, "apiAddress", true)}})
+	require.Equal(t, "io.murano.SharedIp", at(t, shared, "apiAddress", "?", "type"))
+	require.Nil(t, shared["virtualAddress"])
 	require.Equal(t, []any{}, model["storageClasses"])
 	require.Nil(t, model["enableRegistry"], "a new cluster has one where its volumes follow pods")
 	for chosen, wanted := range map[string]bool{"always": true, "never": false} {

@@ -75,6 +75,8 @@ type Cluster struct {
 	Name        string
 	Authorities *pki.Cluster
 	Addressing  network.Addressing
+	// SharedAddresses are addresses of which one master has each at a time; the certificates of API servers name them.
+	SharedAddresses []netip.Addr
 	// EtcdAuthorityFile is where the nodes have etcd's authority.
 	EtcdAuthorityFile string
 	// Host is the host of the node whose units are made.

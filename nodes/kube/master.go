@@ -46,6 +46,7 @@ func (c Cluster) MasterOrders(node Node, etcdUser string) map[string]pki.Order {
 	if node.Access.IsValid() && node.Access != node.Address {
 		addresses = append(addresses, node.Access)
 	}
+	addresses = append(addresses, c.SharedAddresses...)
 	return map[string]pki.Order{
 		apiServerPair: {Authority: kubernetes, Request: pki.Request{
 			CommonName: "kube-apiserver",

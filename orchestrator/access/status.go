@@ -22,6 +22,8 @@ type (
 		API  string `json:"api"` // URL at which users reach the API server
 		// VirtualAddress is the gateways' shared address; nil for none.
 		VirtualAddress *VirtualStatus `json:"virtual_address"`
+		// APIAddress is the masters' shared address; nil for none.
+		APIAddress *VirtualStatus `json:"api_address"`
 		// Registry is the cluster's own registry in names of images; "" for none.
 		Registry string         `json:"registry"`
 		Healthy  bool           `json:"healthy"`
@@ -40,7 +42,7 @@ type (
 		// GatewayScaling are the limits by which the number of gateways follows connections; nil where it does not.
 		GatewayScaling *scaling.GatewayScaling `json:"gateway_scaling"`
 	}
-	// VirtualStatus is an address that gateways share.
+	// VirtualStatus is an address that gateways or masters share.
 	VirtualStatus struct {
 		Address  string `json:"address"`
 		Floating string `json:"floating_address"` // "" for none
@@ -128,6 +130,9 @@ func (c Clusters) Status(ctx context.Context, environmentID, objectID string) (C
 		Nodes: []NodeStatus{}, Members: []MemberStatus{}, Routes: []RouteStatus{}, Certificates: []CertificateStatus{}}
 	if facts.Virtual.Address.IsValid() {
 		status.VirtualAddress = &VirtualStatus{Address: facts.Virtual.Address.String(), Floating: addressText(facts.Virtual.Access)}
+	}
+	if facts.APIAddress.Address.IsValid() {
+		status.APIAddress = &VirtualStatus{Address: facts.APIAddress.Address.String(), Floating: addressText(facts.APIAddress.Access)}
 	}
 	for _, one := range certificates {
 		status.Certificates = append(status.Certificates, CertificateStatus(one))

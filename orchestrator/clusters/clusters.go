@@ -323,6 +323,7 @@ func (c Connections) config(ctx context.Context, object *muranopl.Object, list [
 		Name:           wanted.Name,
 		Nodes:          list,
 		Virtual:        wanted.Virtual,
+		APIAddress:     wanted.APIAddress,
 		SSHFrom:        c.Clusters.Settings.SSHFrom,
 		Network:        pods.Kind,
 		Addressing:     pods.Addressing,
@@ -524,15 +525,19 @@ func (c shrinking) remove(ctx context.Context, object *muranopl.Object, all []no
 }
 
 // apiURL is that of the API, for users; "" where there is none.
-func apiURL(list []nodes.Node, virtual nodes.VirtualAddress) string {
+func apiURL(list []nodes.Node, api, virtual nodes.VirtualAddress) string {
 	if len(list) == 0 || nodes.Alone(list) {
 		return ""
 	}
-	return "https://" + netip.AddrPortFrom(apiAddress(list, virtual), kube.APIServerPort).String()
+	address := api.Reach()
+	if !address.IsValid() {
+		address = apiAddress(list, virtual)
+	}
+	return "https://" + netip.AddrPortFrom(address, kube.APIServerPort).String()
 }
 
-// apiAddress is where users reach the API: at the master, or where there are several, at the address that the gateways share, or at a gateway, which
-// passes requests on to ready masters.
+// apiAddress is where users reach an API whose masters share no address: at the master, or where there are several, at the address that the gateways share, or at a gateway,
+// which passes requests on to ready masters.
 func apiAddress(list []nodes.Node, virtual nodes.VirtualAddress) netip.Addr {
 	address, several := list[0].Access, false
 	for _, node := range list[1:] {
@@ -600,10 +605,10 @@ func (c *Clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 		return err
 	}
 	wanted := task.Desired(object)
-	return c.StoreFacts(ctx, object, known.Facts{Name: wanted.Name, API: apiURL(list, wanted.Virtual), Nodes: list, Network: own, Further: further,
+	return c.StoreFacts(ctx, object, known.Facts{Name: wanted.Name, API: apiURL(list, wanted.APIAddress, wanted.Virtual), Nodes: list, Network: own, Further: further,
 		Addressing: pods.Addressing, Datastore: pods.Datastore, Encapsulation: pods.Encapsulation,
 		SnapshotContainer: StatesOf(c).snapshotContainer(ctx, object), Groups: groupFacts(wanted), Gateways: wanted.GatewayLimits, Virtual: wanted.Virtual,
-		Registry: registry})
+		APIAddress: wanted.APIAddress, Registry: registry})
 }
 
 // StoreFacts stores the data of a cluster for later tasks, the keeper and the API.

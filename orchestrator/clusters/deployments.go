@@ -275,13 +275,8 @@ func (c deployments) servers(ctx context.Context, interpreter *muranopl.Interpre
 		}
 		list = append(list, node)
 	}
-	if shared := object.Object(propertyVirtual); shared != nil {
-		if _, err := interpreter.Invoke(ctx, shared, task.MethodEndDeploy, nil); err != nil {
-			return nil, err
-		}
-		if !task.Desired(object).Virtual.Address.IsValid() {
-			return nil, fmt.Errorf("the stack does not say which address the gateways of cluster %s share", object.Text("name"))
-		}
+	if err := virtualAddressesOf(c.Clusters).readVirtual(ctx, interpreter, object); err != nil {
+		return nil, err
 	}
 	external, err := MachinesOf(c.Clusters).externalNodes(ctx, object)
 	return append(list, external...), err

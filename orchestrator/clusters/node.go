@@ -105,8 +105,8 @@ func (c nodePreparation) desired(ctx context.Context, all []*muranopl.Object) (s
 			servers.digest = append(servers.digest, fmt.Sprint(one.Server.ID(), one.holds, one.absent, one.place.Subnet))
 		}
 		servers.digest = append(servers.digest, fmt.Sprint(task.Desired(cluster).WithMachines(netip.Prefix{}, nil)))
-		if shared := cluster.Object(propertyVirtual); shared != nil {
-			servers.digest = append(servers.digest, shared.ID())
+		for _, one := range sharings(cluster) {
+			servers.digest = append(servers.digest, one.property+" "+one.shared.ID())
 		}
 		for _, list := range Lists(cluster) {
 			for _, node := range list.idle() {
@@ -246,9 +246,7 @@ func (c nodePreparation) prepareOne(ctx context.Context, interpreter *muranopl.I
 				allowed = append(allowed, pods.String())
 			}
 		}
-		if node.Role == nodes.Gateway {
-			allowed = append(allowed, virtual...)
-		}
+		allowed = append(allowed, virtual[node.Role]...)
 		instance, group := node.Instance(), cluster.ID()+"-"+string(node.Role)
 		stands := any(nil) // in the environment's network
 		if node.place.Subnet != "" && !node.otherwise {

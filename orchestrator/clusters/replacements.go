@@ -79,6 +79,7 @@ func (c *Clusters) ForeseeReplacements(ctx context.Context, foreseen *preview.Fo
 		if former, err := c.Facts(ctx, object); err == nil && former != nil {
 			foreseePodsOnMasters(object, former.Nodes, foreseen)
 			c.foreseeSignIn(ctx, object, foreseen)
+			foreseeAPIAddress(object, former.APIAddress, foreseen)
 		}
 	}
 }
@@ -92,6 +93,26 @@ func foreseePodsOnMasters(object *muranopl.Object, former []nodes.Node, foreseen
 	case !wanted && ran:
 		foreseen.Effects = append(foreseen.Effects, "cluster "+object.Text("name")+": its masters run no pods any more; their pods move to other nodes, or end")
 	}
+}
+
+// foreseeAPIAddress adds that the masters of a running cluster share an address from then on, or no longer.
+func foreseeAPIAddress(object *muranopl.Object, former nodes.VirtualAddress, foreseen *preview.Foreseen) {
+	wanted := task.Desired(object)
+	switch had := former.Address.IsValid(); {
+	case wanted.SharesAPI && !had:
+		foreseen.Effects = append(foreseen.Effects, fmt.Sprintf("cluster %s: its masters share an address, and new kubeconfigs have it. %s", object.Text("name"), restarts(wanted)))
+	case !wanted.SharesAPI && had:
+		foreseen.Effects = append(foreseen.Effects, fmt.Sprintf("cluster %s: its masters no longer share the address %s: kubeconfigs with it stop working, and are to be downloaded again. %s",
+			object.Text("name"), former.Reach(), restarts(wanted)))
+	}
+}
+
+// restarts is the effect of other settings of API servers on their users.
+func restarts(wanted *desired.Cluster) string {
+	if max(wanted.Masters, 1+wanted.MastersMade) > 1 {
+		return "The API servers restart one after another, so that one always serves"
+	}
+	return "The API server restarts, and is away for a few seconds"
 }
 
 // foreseeSignIn adds whose users can sign in at the API from then on, or can no more.
@@ -134,11 +155,7 @@ func changesOfKeystone(former bool, wanted *desired.Cluster) []string {
 	if former {
 		how = "can no longer sign in at its API with tokens"
 	}
-	away := "The API server restarts, and is away for a few seconds"
-	if max(wanted.Masters, 1+wanted.MastersMade) > 1 {
-		away = "The API servers restart one after another, so that one always serves"
-	}
-	return []string{fmt.Sprintf("users of Keystone %s. %s", how, away)}
+	return []string{fmt.Sprintf("users of Keystone %s. %s", how, restarts(wanted))}
 }
 
 // Differences finds the servers that must be replaced.

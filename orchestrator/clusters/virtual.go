@@ -13,34 +13,76 @@ import (
 	"github.com/burano/burano/orchestrator/task"
 )
 
-// The gateways of a cluster may share an address: an io.murano.SharedIp, whose port the stack has, and which the ports of the gateways may use.
+// The gateways of a cluster may share an address, and its masters another one: an io.murano.SharedIp each, whose port the stack has, and which the ports of the nodes may
+// use.
 
 const (
-	propertyVirtual   = "virtualAddress" // of a cluster
-	methodSharedIPRef = "getSharedIpRef"
+	propertyVirtual    = "virtualAddress" // of a cluster
+	propertyAPIAddress = "apiAddress"
+	methodSharedIPRef  = "getSharedIpRef"
 )
 
-// virtualAddresses are the virtual addresses of gateways.
+// sharing is an address that the nodes of a role share.
+type sharing struct {
+	property string
+	role     nodes.Role
+	shared   *muranopl.Object // io.murano.SharedIp
+}
+
+// sharings are the shared addresses that a cluster of the model has.
+func sharings(cluster *muranopl.Object) (list []sharing) {
+	for _, one := range []sharing{{propertyAPIAddress, nodes.Master, nil}, {propertyVirtual, nodes.Gateway, nil}} {
+		if one.role == nodes.Master && task.OnlyGateways(cluster) {
+			continue
+		}
+		if one.shared = cluster.Object(one.property); one.shared != nil {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// virtualAddresses are the addresses that nodes share.
 type virtualAddresses struct{ *Clusters }
 
 func virtualAddressesOf(c *Clusters) virtualAddresses { return virtualAddresses{c} }
 
-// prepareVirtual puts the shared address of a cluster into the template, and returns the further addresses that the ports of its gateways may use.
-func (c virtualAddresses) prepareVirtual(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object) ([]any, error) {
-	shared := cluster.Object(propertyVirtual)
-	if shared == nil {
-		return nil, nil
+// prepareVirtual puts the shared addresses of a cluster into the template, and returns the further addresses that the ports of its nodes may use, by role.
+func (c virtualAddresses) prepareVirtual(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object) (map[nodes.Role][]any, error) {
+	allowed := map[nodes.Role][]any{}
+	for _, one := range sharings(cluster) {
+		if _, err := interpreter.Invoke(ctx, one.shared, task.MethodBeginDeploy, nil); err != nil {
+			return nil, err
+		}
+		reference, err := interpreter.Invoke(ctx, one.shared, methodSharedIPRef, nil)
+		if err != nil {
+			return nil, err
+		}
+		allowed[one.role] = append(allowed[one.role], reference)
 	}
-	if _, err := interpreter.Invoke(ctx, shared, task.MethodBeginDeploy, nil); err != nil {
-		return nil, err
-	}
-	reference, err := interpreter.Invoke(ctx, shared, methodSharedIPRef, nil)
-	return []any{reference}, err
+	return allowed, nil
 }
 
-// keepVirtual adapts the port of a node that else stays in the template as it is to the shared address: a gateway that stays may use it, and addresses
+// readVirtual reads the shared addresses from the stack that was pushed last.
+func (c virtualAddresses) readVirtual(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object) error {
+	for _, one := range sharings(cluster) {
+		if _, err := interpreter.Invoke(ctx, one.shared, task.MethodEndDeploy, nil); err != nil {
+			return err
+		}
+		address := task.Desired(cluster).Virtual.Address
+		if one.role == nodes.Master {
+			address = task.Desired(cluster).APIAddress.Address
+		}
+		if !address.IsValid() {
+			return fmt.Errorf("the stack does not say which address the %ss of cluster %s share", one.role, cluster.Text("name"))
+		}
+	}
+	return nil
+}
+
+// keepVirtual adapts the port of a node that else stays in the template as it is to the shared address: a node that stays may use it, and addresses
 // that the template no longer has are removed.
-func (c virtualAddresses) keepVirtual(ctx context.Context, node Member, virtual []any) error {
+func (c virtualAddresses) keepVirtual(ctx context.Context, node Member, virtual map[nodes.Role][]any) error {
 	own := c.Templates.Own()
 	template, err := c.Templates.Template(ctx, own)
 	if err != nil {
@@ -55,8 +97,8 @@ func (c virtualAddresses) keepVirtual(ctx context.Context, node Member, virtual 
 		return nil
 	}
 	wanted := map[string]any{} // addresses by the ports that have them
-	if node.Role == nodes.Gateway && !node.Leaving {
-		for _, reference := range virtual {
+	if !node.Leaving {
+		for _, reference := range virtual[node.Role] {
 			wanted[referredPort(reference)] = reference
 		}
 	}
@@ -92,20 +134,11 @@ func referredPort(address any) string {
 	return fmt.Sprint(path[0])
 }
 
-// checkVirtual finds the obstacles to a shared address of a cluster's gateways.
+// checkVirtual finds the obstacles to the shared addresses of a cluster.
 func (c virtualAddresses) checkVirtual(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
-	shared := cluster.Object(propertyVirtual)
-	if shared == nil {
+	all := sharings(cluster)
+	if len(all) == 0 {
 		return nil, nil
-	}
-	name := cluster.Text("name")
-	for _, other := range c.Objects.Clusters() {
-		if other != cluster && other.Object(propertyVirtual) == shared {
-			problems = append(problems, fmt.Errorf("clusters %s and %s have the same virtualAddress: give each an io.murano.SharedIp of its own", name, other.Text("name")))
-		}
-	}
-	if network := shared.Object("network"); network != nil && network != stacks.EnvironmentNetwork(c.Objects.Model(), "") {
-		problems = append(problems, fmt.Errorf("the virtualAddress of cluster %s is in another network than its gateways: leave its network out, for that of the environment", name))
 	}
 	members, err := c.Clusters.Members(ctx, cluster)
 	if err != nil {
@@ -115,45 +148,85 @@ func (c virtualAddresses) checkVirtual(ctx context.Context, cluster *muranopl.Ob
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range members {
-		if one.Role != nodes.Gateway || one.Leaving {
-			continue
+	for _, one := range all {
+		problems = append(problems, c.checkSharing(cluster, one, members)...)
+		err = eachImage(ctx, project, members, func(role nodes.Role) bool { return role == one.role }, func(image openstack.NodeImage, of Member) {
+			if image.Keepalived == "" {
+				problems = append(problems, fmt.Errorf("image %s of %s %s does not say that it has keepalived, which %s needs: build a node image with this "+
+					"release and upload it, or, where keepalived is in this one, say so (openstack image set --property %s=VERSION %s)",
+					of.Instance().Text("image"), of.Role, of.Server.ModelName(), withArticle(one.property), openstack.KeepalivedProperty, image.ID))
+			}
+		})
+		if err != nil {
+			return nil, err
 		}
-		if network, asked := nodePlacesOf(c.Clusters).wishedNetwork(one.Instance()); network != nil || one.place.Subnet != "" {
-			problems = append(problems, fmt.Errorf("gateway %s of cluster %s stands in a network of its own (%s), and gateways with a virtualAddress all stand in that of the environment",
-				one.Server.ModelName(), name, asked))
-		}
-	}
-	err = eachImage(ctx, project, members, func(role nodes.Role) bool { return role == nodes.Gateway }, func(image openstack.NodeImage, of Member) {
-		if image.Keepalived == "" {
-			problems = append(problems, fmt.Errorf("image %s of gateway %s does not say that it has keepalived, which a virtualAddress needs: build a node image with this "+
-				"release and upload it, or, where keepalived is in this one, say so (openstack image set --property %s=VERSION %s)",
-				of.Instance().Text("image"), of.Server.ModelName(), openstack.KeepalivedProperty, image.ID))
-		}
-	})
-	if err != nil {
-		return nil, err
 	}
 	if len(problems) > 0 {
 		return problems, nil
 	}
-	lacking, err := c.withoutKeepalived(ctx, cluster)
-	if err == nil && len(lacking) > 0 {
-		problems = append(problems, fmt.Errorf("%s: made from an older image, without keepalived, which a virtualAddress needs: upgrade the cluster to the present image, or replace these "+
-			"gateways, before", strings.Join(lacking, ", ")))
+	for _, one := range all {
+		lacking, err := c.withoutKeepalived(ctx, cluster, one.role)
+		if err != nil {
+			return problems, err
+		}
+		if len(lacking) > 0 {
+			problems = append(problems, fmt.Errorf("%s: made from an older image, without keepalived, which %s needs: upgrade the cluster to the present image, or replace these "+
+				"%ss, before", strings.Join(lacking, ", "), withArticle(one.property), one.role))
+		}
 	}
-	return problems, err
+	return problems, nil
 }
 
-// withoutKeepalived are the gateways of a cluster that run and cannot share an address, where they do not share one already.
-func (c virtualAddresses) withoutKeepalived(ctx context.Context, cluster *muranopl.Object) ([]string, error) {
+// withArticle is a property as a noun.
+func withArticle(property string) string {
+	if strings.HasPrefix(property, "a") {
+		return "an " + property
+	}
+	return "a " + property
+}
+
+// checkSharing finds the mistakes in the model about one shared address.
+func (c virtualAddresses) checkSharing(cluster *muranopl.Object, one sharing, members []Member) (problems []error) {
+	name := cluster.Text("name")
+	for _, other := range c.Objects.Clusters() {
+		for _, another := range sharings(other) {
+			switch {
+			case another.shared != one.shared:
+			case other != cluster:
+				problems = append(problems, fmt.Errorf("clusters %s and %s have the same %s: give each an io.murano.SharedIp of its own", name, other.Text("name"), one.property))
+			case another.property != one.property && one.role == nodes.Master:
+				problems = append(problems, fmt.Errorf("%s and %s of cluster %s are the same address: give each an io.murano.SharedIp of its own", one.property, another.property, name))
+			}
+		}
+	}
+	if network := one.shared.Object("network"); network != nil && network != stacks.EnvironmentNetwork(c.Objects.Model(), "") {
+		problems = append(problems, fmt.Errorf("the %s of cluster %s is in another network than its %ss: leave its network out, for that of the environment", one.property, name, one.role))
+	}
+	for _, member := range members {
+		if member.Role != one.role || member.Leaving {
+			continue
+		}
+		if network, asked := nodePlacesOf(c.Clusters).wishedNetwork(member.Instance()); network != nil || member.place.Subnet != "" {
+			problems = append(problems, fmt.Errorf("%s %s of cluster %s stands in a network of its own (%s), and %ss with %s all stand in that of the environment",
+				one.role, member.Server.ModelName(), name, asked, one.role, withArticle(one.property)))
+		}
+	}
+	return problems
+}
+
+// withoutKeepalived are the nodes of a role that run and cannot share an address, where they do not share one already.
+func (c virtualAddresses) withoutKeepalived(ctx context.Context, cluster *muranopl.Object, role nodes.Role) ([]string, error) {
 	live, known, err := c.Clusters.Former(ctx, cluster)
 	if err != nil || live == nil {
 		return nil, err
 	}
 	defer live.Close()
-	if known.Virtual.Address.IsValid() {
+	former := known.Virtual
+	if role == nodes.Master {
+		former = known.APIAddress
+	}
+	if former.Address.IsValid() {
 		return nil, nil
 	}
-	return live.WithoutKeepalived(ctx), nil
+	return live.WithoutKeepalived(ctx, role), nil
 }

@@ -45,6 +45,9 @@ type Cluster struct {
 	// SharesAddress is true if the gateways share an address, and Virtual has it as soon as it is known.
 	SharesAddress bool
 	Virtual       nodes.VirtualAddress
+	// SharesAPI is true if the masters share an address, at which users reach the API, and APIAddress has it as soon as it is known.
+	SharesAPI  bool
+	APIAddress nodes.VirtualAddress
 	// Public and Public6 are the ranges that reach the cluster from outside, as the model has them.
 	Public, Public6 string
 
@@ -127,7 +130,8 @@ func read(p properties) *Cluster {
 	c.readGroups(p)
 	c.readGatewayLimits(p)
 	c.readMachines(p)
-	c.readVirtual(p)
+	c.SharesAddress, c.Virtual = readShared(p, "virtualAddress")
+	c.SharesAPI, c.APIAddress = readShared(p, "apiAddress")
 	if _, err := netip.ParsePrefix(c.Public); err != nil {
 		c.mistaken(fmt.Errorf("publicCidr is %q, which is no network: write it like %s", c.Public, everywhere))
 	}
@@ -196,13 +200,14 @@ func readContainers(p properties) (c Containers, mistakes []error) {
 	return c, mistakes
 }
 
-func (c *Cluster) readVirtual(p properties) {
-	shared, is := p.object("virtualAddress")
-	if c.SharesAddress = is; !is {
-		return
+// readShared reads an address that nodes share, which is not known before the stack is there.
+func readShared(p properties, property string) (is bool, address nodes.VirtualAddress) {
+	shared, is := p.object(property)
+	if is {
+		address.Address, _ = netip.ParseAddr(shared.text("virtualIp"))
+		address.Access, _ = netip.ParseAddr(shared.text("floatingIpAddress"))
 	}
-	c.Virtual.Address, _ = netip.ParseAddr(shared.text("virtualIp")) // not known before the stack is there
-	c.Virtual.Access, _ = netip.ParseAddr(shared.text("floatingIpAddress"))
+	return is, address
 }
 
 func readStorageClasses(p properties) (classes []kube.StorageClass) {

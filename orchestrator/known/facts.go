@@ -37,6 +37,8 @@ type Facts struct {
 	Encapsulation network.Encapsulation `json:"encapsulation,omitempty"`
 	// Virtual is the address that the gateways share; the zero value for none.
 	Virtual nodes.VirtualAddress `json:"virtual,omitzero"`
+	// APIAddress is the address that the masters share; the zero value for none.
+	APIAddress nodes.VirtualAddress `json:"api_address,omitzero"`
 	// SnapshotContainer is the address of the container for the cluster's snapshots, "" where there is none.
 	SnapshotContainer string `json:"snapshot_container,omitempty"`
 	// Groups are the groups of minions of the last deployment.

@@ -20,10 +20,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// TestAPairOfMastersLosesNoWrite has a cluster of two masters, with a minion that votes in etcd beside them. Each master in turn is killed like by a loss of power, while
-// several clients write through the API, at least 1,000 times in all. Then the cluster gets a third master, and goes back to two and to one, while they write on.
+// TestAPairOfMastersLosesNoWrite has a cluster of two masters, which share an address, with a minion that votes in etcd beside them. Each master in turn is killed like by a
+// loss of power, while clients write through the address and through a gateway, at least 1,000 times in all. The address moves away from a master by swact. Then the cluster
+// gets a third master, and goes back to two and to one, while they write on.
 func TestAPairOfMastersLosesNoWrite(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
@@ -33,7 +35,7 @@ func TestAPairOfMastersLosesNoWrite(t *testing.T) {
 	text, err := os.ReadFile("testdata/masters.yaml")
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "masters.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "    nodeCount: 1", "    masterCount: 2\n    etcdNodes: masters\n    nodeCount: 1", 1)), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "    nodeCount: 1", "    masterCount: 2\n    etcdNodes: masters\n    apiAddress: {\"?\": {type: io.murano.SharedIp, id: ofmasters}, assignFloatingIp: true}\n    nodeCount: 1", 1)), 0o600))
 	preview := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--dry-run")
 	require.Contains(t, preview, "murano-kube-2 votes in etcd beside its two masters")
 	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
@@ -51,39 +53,80 @@ func TestAPairOfMastersLosesNoWrite(t *testing.T) {
 	require.Regexp(t, `murano-kube-2 +minion .* healthy `, l.run(t, l.as("burano-demo"), "burano", "cluster", "show", "masters"))
 	require.NotContains(t, l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--dry-run"), "votes in etcd", "nothing changes")
 
-	w := s.writeFrom(t, 8)
-	w.more(t, 100)
-	for _, master := range []string{"murano-kube-1", "murano-kube-1-m2"} {
-		before := s.leaders(t)
-		w.from()
-		output, err := exec.Command("runc", "--root", filepath.Join(l.cloud, "hypervisor", "runc"), "kill", "blc-"+s.cluster.servers[master], "KILL").CombinedOutput()
-		require.NoError(t, err, string(output))
-		w.more(t, 500)
-		t.Logf("%s is killed, which led %v: %s", master, before, w.away())
-		require.NoError(t, servers.Reboot(t.Context(), demo.nova(t), s.cluster.servers[master], servers.RebootOpts{Type: servers.HardReboot}).ExtractErr())
-		l.eventually(t, time.Minute, "both masters serve again", s.allMembersAnswer)
+	own, floating := s.addressOf(t, s.clusterID(t), "api_address")
+	kubeconfig, err := clientcmd.LoadFromFile(s.cluster.kubeconfig)
+	require.NoError(t, err)
+	require.Equal(t, "https://"+net.JoinHostPort(floating, "6443"), kubeconfig.Clusters["scaling-cluster"].Server)
+	output, err := outputOf(exec.Command("curl", "--silent", "--show-error", "--output", "/dev/null", "--cacert", s.authority(t, kubeconfig), "https://"+net.JoinHostPort(floating, "6443")+"/version"))
+	require.NoError(t, err, "the certificate names the address: %s", output)
+	require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "cluster", "show", "masters"), floating)
+
+	through := map[string]*writers{"the address": s.writeFrom(t, "address", 4, ""), "the gateway": s.writeFrom(t, "gateway", 4, gateways[0])}
+	more := func(what string, count int) {
+		t.Helper()
+		for path, w := range through {
+			w.more(t, count)
+			t.Logf("%s: through %s %s", what, path, w.away())
+		}
 	}
-	w.from()
+	from := func() {
+		for _, w := range through {
+			w.from()
+		}
+	}
+	masters := []string{"murano-kube-1", "murano-kube-1-m2"}
+	for range masters {
+		from()
+		more("nothing happens", 20)
+		before, holder := s.leaders(t), s.holder(t, own, masters...)
+		require.NotEmpty(t, holder)
+		from()
+		output, err := exec.Command("runc", "--root", filepath.Join(l.cloud, "hypervisor", "runc"), "kill", "blc-"+s.cluster.servers[holder], "KILL").CombinedOutput()
+		require.NoError(t, err, string(output))
+		more(fmt.Sprintf("%s is killed, which has the address and led %v", holder, before), 250)
+		require.NoError(t, servers.Reboot(t.Context(), demo.nova(t), s.cluster.servers[holder], servers.RebootOpts{Type: servers.HardReboot}).ExtractErr())
+		l.eventually(t, time.Minute, "both masters serve again", s.allMembersAnswer)
+		require.NotEqual(t, holder, s.holder(t, own, masters...), "the address stays where it is")
+	}
+	from()
+	for range masters {
+		holder, before := s.holder(t, own, masters...), s.leaders(t)
+		log := l.run(t, l.as("burano-demo"), "burano", "node", "swact", "masters", holder, "--follow")
+		require.Contains(t, log, "another master has the address "+own+" now")
+		now := s.holder(t, own, masters...)
+		require.NotEmpty(t, now)
+		require.NotEqual(t, holder, now)
+		for what, leader := range s.leaders(t) {
+			if before[what] == holder { // else the lead of a killed program may only now have ended
+				require.NotEqual(t, holder, leader, what)
+			}
+		}
+	}
+	more("swact of each master", 20)
+	from()
 	scale := func(count int, further []string, third string) {
 		t.Helper()
 		s.act(t, "scaling-cluster", "scale", map[string]any{"group": "masters", "count": count})
-		if s.further = further; count == 1 {
-			return
+		if s.further = further; count > 1 {
+			holds(third)
+			require.NoError(t, s.allMembersAnswer())
 		}
-		holds(third)
-		require.NoError(t, s.allMembersAnswer())
+		require.NotEmpty(t, s.holder(t, own, append([]string{s.masterName()}, s.further...)...))
 	}
 	scale(3, []string{"murano-kube-1-m2", "murano-kube-1-m3"}, "murano-kube-1-m3")
 	scale(2, []string{"murano-kube-1-m2"}, "murano-kube-2")
-	t.Logf("from two masters to three and back: %s", w.away())
-	w.end()
-	acknowledged, again := w.all()
-	require.Empty(t, w.failures, "writes that failed in every try")
-	written := strings.Fields(s.cluster.kubectl(t, "", "get", "configmaps", "-o", "jsonpath={range .items[*]}{.metadata.name}={.data.number} {end}"))
-	lost := slices.DeleteFunc(slices.Clone(acknowledged), func(one string) bool { return slices.Contains(written, one) })
-	require.Empty(t, lost, "acknowledged writes that are lost")
-	require.GreaterOrEqual(t, len(acknowledged), 1000)
-	t.Logf("%d writes were acknowledged, %d of them after the first try (%d tries at most), %d are lost", len(acknowledged), again, w.tries, len(lost))
+	more("from two masters to three and back", 20)
+	total := 0
+	written := strings.Fields(s.ended(t, through))
+	for path, w := range through {
+		acknowledged, again := w.all()
+		require.Empty(t, w.failures, "writes through %s that failed in every try", path)
+		lost := slices.DeleteFunc(slices.Clone(acknowledged), func(one string) bool { return slices.Contains(written, one) })
+		require.Empty(t, lost, "acknowledged writes that are lost")
+		t.Logf("%d writes through %s were acknowledged, %d of them after the first try (%d tries at most), %d are lost", len(acknowledged), path, again, w.tries, len(lost))
+		total += len(acknowledged)
+	}
+	require.GreaterOrEqual(t, total, 1000)
 
 	s.voting = 0
 	scale(1, nil, "")
@@ -92,6 +135,23 @@ func TestAPairOfMastersLosesNoWrite(t *testing.T) {
 	require.NotContains(t, s.memberNames(t), "murano-kube-1-m2")
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "masters")
 	asBefore(t, demo, found)
+}
+
+// ended ends the writers, and returns what is written.
+func (s *scaling) ended(t *testing.T, all map[string]*writers) string {
+	t.Helper()
+	for _, w := range all {
+		w.end()
+	}
+	return s.cluster.kubectl(t, "", "get", "configmaps", "-o", "jsonpath={range .items[*]}{.metadata.name}={.data.number} {end}")
+}
+
+// authority is a file with the authority of a kubeconfig.
+func (s *scaling) authority(t *testing.T, kubeconfig *clientcmdapi.Config) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	require.NoError(t, os.WriteFile(file, kubeconfig.Clusters["scaling-cluster"].CertificateAuthorityData, 0o600))
+	return file
 }
 
 // memberNames are the nodes that have a member of etcd.
@@ -123,27 +183,28 @@ type writers struct {
 // mostTries is how often a client tries to write. A write that reaches etcd while it has lost its leader has no answer for seven seconds, so the second try may fail, too.
 const mostTries = 4
 
-func (s *scaling) writeFrom(t *testing.T, clients int) *writers {
+// writeFrom has clients write ConfigMaps whose names begin with a word, by a context of the kubeconfig, "" for its current one.
+func (s *scaling) writeFrom(t *testing.T, word string, clients int, kubeContext string) *writers {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	w := &writers{stop: stop, last: map[int]time.Time{}, latest: time.Now()}
 	t.Cleanup(w.end)
 	for number := range clients {
-		config, err := clientcmd.BuildConfigFromFlags("", s.cluster.kubeconfig)
+		config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: s.cluster.kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: kubeContext}).ClientConfig()
 		require.NoError(t, err)
 		config.Timeout, config.QPS = 20*time.Second, -1
 		config.Dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext // a connection of its own
 		client, err := kubernetes.NewForConfig(config)
 		require.NoError(t, err)
 		w.last[number] = time.Now()
-		w.group.Go(func() { w.write(ctx, client, number) })
+		w.group.Go(func() { w.write(ctx, client, word, number) })
 	}
 	return w
 }
 
-func (w *writers) write(ctx context.Context, client kubernetes.Interface, number int) {
+func (w *writers) write(ctx context.Context, client kubernetes.Interface, word string, number int) {
 	for count := 0; ctx.Err() == nil; count++ {
-		name, data := fmt.Sprintf("pair-%d-%d", number, count), fmt.Sprint(number*1_000_000+count)
+		name, data := fmt.Sprintf("%s-%d-%d", word, number, count), fmt.Sprint(number*1_000_000+count)
 		create := func() error { // to its end, so that all writes have an answer
 			_, err := client.CoreV1().ConfigMaps("default").Create(context.WithoutCancel(ctx), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"number": data}}, metav1.CreateOptions{})
 			return err

@@ -189,8 +189,14 @@ func (s *scaling) shared(t *testing.T) (own, floating string) {
 // sharedBy is shared for the gateways of a cluster with this id, or without one.
 func (s *scaling) sharedBy(t *testing.T, cluster string) (own, floating string) {
 	t.Helper()
+	return s.addressOf(t, cluster, "virtual_address")
+}
+
+// addressOf is an address that nodes of a cluster share, by its field in the cluster's status, with its floating address.
+func (s *scaling) addressOf(t *testing.T, cluster, field string) (own, floating string) {
+	t.Helper()
 	status := s.user.must(t, http.MethodGet, "/burano/v1/environments/"+s.environment+"/clusters/"+cluster, nil)
-	shared, _ := status["virtual_address"].(map[string]any)
+	shared, _ := status[field].(map[string]any)
 	require.NotNil(t, shared, "the cluster shows its shared address")
 	return shared["address"].(string), shared["floating_address"].(string)
 }

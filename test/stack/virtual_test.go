@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,4 +62,41 @@ func TestAGatewayThatWaitsForItsPlaceSharesTheAddressToo(t *testing.T) {
 	template := w.push(t, shared(t))
 	require.Equal(t, before, propertiesOf(t, template, gateway+"-server"))
 	require.Len(t, propertiesOf(t, template, gateway+"-port")["allowed_address_pairs"], 2)
+}
+
+func TestMastersShareAnAddress(t *testing.T) {
+	w := newWorld(t)
+	w.imageSays = `, "burano_keepalived": "2.2.7"`
+	two := map[string]any{"masterCount": 2}
+	sharing := map[string]any{"masterCount": 2, "apiAddress": map[string]any{"?": map[string]any{"type": "io.murano.SharedIp", "id": "ofmasters"}, "assignFloatingIp": true}}
+	plain := w.push(t, withMasters(t, two))
+	w.there = plain
+	template := w.push(t, withMasters(t, sharing))
+	virtual := map[string]any{"get_attr": []any{"ofmasters-virtual", "fixed_ips", float64(0), "ip_address"}}
+	require.Equal(t, map[string]any{"get_resource": "ofmasters-virtual"}, propertiesOf(t, template, "ofmasters-floating")["port_id"])
+	masters := map[string]bool{}
+	for resource, name := range serverNames(template) {
+		if name == "murano-kube-1" || name == "murano-kube-1-m2" {
+			masters[strings.TrimSuffix(resource, "server")+"port"] = true
+		}
+	}
+	require.Len(t, masters, 2)
+	for name, former := range plain["resources"].(map[string]any) {
+		if !masters[name] {
+			require.Equal(t, former, template["resources"].(map[string]any)[name], "nothing else changes: %s", name)
+			continue
+		}
+		require.Equal(t, []any{map[string]any{"ip_address": "10.244.0.0/16"}, map[string]any{"ip_address": virtual}}, propertiesOf(t, template, name)["allowed_address_pairs"])
+	}
+	w.there = template
+	w.unchanged(t, withMasters(t, sharing))
+}
+
+func TestMastersThatCannotShareAnAddressAreRefused(t *testing.T) {
+	address := map[string]any{"?": map[string]any{"type": "io.murano.SharedIp", "id": "shared"}}
+	w := newWorld(t)
+	w.imageSays = `, "burano_kubernetes": "v1.36.3"`
+	require.ErrorContains(t, w.fail(t, withMasters(t, map[string]any{"apiAddress": address})), "image burano-node of master murano-kube-1 does not say that it has keepalived, which an apiAddress needs: build a node image")
+	w.imageSays = `, "burano_keepalived": "2.2.7"`
+	require.ErrorContains(t, w.fail(t, withMasters(t, map[string]any{"apiAddress": address, "virtualAddress": "shared"})), "apiAddress and virtualAddress of cluster demo-cluster are the same address")
 }

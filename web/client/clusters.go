@@ -26,6 +26,11 @@ type Cluster struct {
 		Address  string `json:"address" yaml:"address"`
 		Floating string `json:"floating_address" yaml:"floating_address"` // "" for none
 	} `json:"virtual_address" yaml:"virtual_address"`
+	// APIAddress is the address that the masters share; nil for none.
+	APIAddress *struct {
+		Address  string `json:"address" yaml:"address"`
+		Floating string `json:"floating_address" yaml:"floating_address"` // "" for none
+	} `json:"api_address" yaml:"api_address"`
 	// Registry is the cluster's own registry in names of images; "" for none.
 	Registry string   `json:"registry" yaml:"registry"`
 	Healthy  bool     `json:"healthy" yaml:"healthy"`

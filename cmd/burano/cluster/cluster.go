@@ -58,6 +58,9 @@ func printCluster(s client.Cluster, table *tabwriter.Writer) {
 	if s.VirtualAddress != nil {
 		fmt.Fprintf(table, "\nGATEWAYS SHARE\t%s\t\t%s\n", s.VirtualAddress.Address, s.VirtualAddress.Floating)
 	}
+	if s.APIAddress != nil {
+		fmt.Fprintf(table, "\nMASTERS SHARE\t%s\t\t%s\n", s.APIAddress.Address, s.APIAddress.Floating)
+	}
 	if s.Registry != "" {
 		fmt.Fprintf(table, "\nREGISTRY\t%s\n", s.Registry)
 	}
