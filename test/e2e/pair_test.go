@@ -137,7 +137,7 @@ func TestAPairOfMastersLosesNoWrite(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// ended ends the writers, and returns what is written.
+// ended ends the writers, and returns the written ConfigMaps.
 func (s *scaling) ended(t *testing.T, all map[string]*writers) string {
 	t.Helper()
 	for _, w := range all {
