@@ -121,8 +121,11 @@ func modules() []module {
 		{name: "gatewayapi", main: "sigs.k8s.io/gateway-api", files: map[string][]string{"gateway-api.yaml": {
 			"config/crd/standard/gateway.networking.k8s.io_gatewayclasses.yaml",
 			"config/crd/standard/gateway.networking.k8s.io_gateways.yaml",
+			"config/crd/standard/gateway.networking.k8s.io_grpcroutes.yaml",
 			"config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
+			"config/crd/standard/gateway.networking.k8s.io_listenersets.yaml",
 			"config/crd/standard/gateway.networking.k8s.io_referencegrants.yaml",
+			"config/crd/standard/gateway.networking.k8s.io_tcproutes.yaml",
 			"config/crd/standard/gateway.networking.k8s.io_tlsroutes.yaml",
 		}}},
 		{name: "calico-definitions", folder: "calico", main: "github.com/projectcalico/calico", files: map[string][]string{"calico.yaml": {"manifests/crds.yaml"}}},

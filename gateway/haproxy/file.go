@@ -196,7 +196,7 @@ func (f *file) write(ctx context.Context, wanted map[string]listener) error {
 	var fresh, changed []listener
 	next := f.present.clone()
 	remove := func(l listener) {
-		for _, section := range []string{l.Section, inside(l.Port)} {
+		for _, section := range []string{l.Section, inside(l.Port), opening(l.Port)} {
 			delete(next.sections, frontendKey(section))
 			delete(next.sections, backendKey(section))
 		}
@@ -302,14 +302,17 @@ func (f *file) add(l listener, id string) error {
 	if err := f.rules(l.Section, l.Rules, id); err != nil {
 		return err
 	}
-	if l.Passes {
-		if err := f.passing(l, id); err != nil {
-			return err
-		}
-	} else if l.HTTP {
-		if err := f.requests(l, id); err != nil {
-			return err
-		}
+	var err error
+	switch {
+	case l.Streams:
+		err = f.streams(l, id)
+	case l.Passes:
+		err = f.passing(l, id)
+	case l.HTTP:
+		err = f.requests(l, id)
+	}
+	if err != nil {
+		return err
 	}
 	bind := f.bind(l)
 	if err := f.client.CreateBind("frontend", l.Section, bind, id, 0); err != nil || !f.config.Bind6.IsValid() {

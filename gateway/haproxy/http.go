@@ -57,6 +57,11 @@ const (
 
 // portListener is the form of a port for HTTP in HAProxy. Its requests to pods differ from the clients': they name their origin.
 func portListener(l route.Listener, sites []route.Site, files webFiles) listener {
+	if l.TCP {
+		wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, Streams: true, Rules: rules{AcceptProxy: l.AcceptProxy}}
+		wanted.About = "Gateway API TCP rules:" + wanted.Rules.sum()
+		return wanted
+	}
 	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS, Passes: l.Passes, Names: l.Passes && l.Names}
 	wanted.Requests = requestRules(files, !l.NoIngress, setsOf(sites, l.Port))
 	wanted.Rules.AcceptProxy, wanted.Log, wanted.Compress = l.AcceptProxy, l.AccessLog, l.Compress
@@ -73,6 +78,9 @@ func portListener(l route.Listener, sites []route.Site, files webFiles) listener
 	}
 	if wanted.Names {
 		said = append(said, "names"...)
+	}
+	if wanted.Opens = l.Passes && opens(sites, l.Port); wanted.Opens {
+		said = append(said, "opens"...)
 	}
 	if wanted.Log {
 		said = append(said, requestFormat()...)

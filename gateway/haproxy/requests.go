@@ -224,7 +224,7 @@ func targetsOf(sites []route.Site) map[string]target {
 		for _, path := range site.Paths {
 			add(path.Targets, false)
 		}
-		for _, session := range site.Sessions {
+		for _, session := range slices.Concat(site.Sessions, site.Terminated, site.Connections) {
 			add(session.Targets, true)
 		}
 	}
@@ -317,9 +317,18 @@ func (p *pages) rules(h route.HTTP, wanted map[string]listener) {
 			}
 			enter(entries, matchKey(path.Port, path.Match)+path.Key(), entry(section, path, count))
 		}
-		for _, session := range site.Sessions {
+		for _, session := range slices.Concat(site.Sessions, site.Connections) {
 			section, count := p.lead(session.Targets, true, wanted)
 			enter(p.names, matchKey(session.Port, nil)+cmp.Or(session.Host, "*"), entry(section, route.Path{Host: session.Host}, count))
+		}
+	}
+	for _, site := range byAge(h.Sites) {
+		for _, session := range site.Terminated {
+			if wanted[traffic.Section(session.Port)].Opens {
+				section, count := p.lead(session.Targets, true, wanted)
+				enter(p.names, openedKey(session.Port)+cmp.Or(session.Host, "*"), entry(section, route.Path{Host: session.Host}, count))
+				enter(p.names, matchKey(session.Port, nil)+cmp.Or(session.Host, "*"), entry(opening(session.Port), route.Path{Host: session.Host}, 0))
+			}
 		}
 	}
 	open := func(port uint16, host string) {
@@ -347,6 +356,10 @@ func filterRules(f *route.Filters) (requests models.HTTPRequestRules, responses 
 		status := int64(f.Status)
 		add(models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeReturn, ReturnStatusCode: &status})
 		return l.rules, nil
+	}
+	if f.CORS != nil {
+		preflight, answers := corsRules(f.CORS)
+		l.rules, responses = append(l.rules, preflight...), answers
 	}
 	if h := f.Request; h != nil {
 		for _, name := range h.Remove {
@@ -410,75 +423,158 @@ func (f *file) filters(section string, filters *route.Filters, id string) error 
 // helloPatience is the time limit for a client to send the name of the server.
 const helloPatience = 5 * time.Second
 
-const insidePrefix = "inside-"
+const (
+	insidePrefix  = "inside-"
+	openingPrefix = "opening-"
+)
 
-func inside(port uint16) string { return insidePrefix + strconv.Itoa(int(port)) }
+// inside is the frontend that opens the sessions of HTTPS on a port; opening is the one that opens others.
+func inside(port uint16) string  { return insidePrefix + strconv.Itoa(int(port)) }
+func opening(port uint16) string { return openingPrefix + strconv.Itoa(int(port)) }
 
-// insideAddress is a socket without a file: workers have no right to make files.
-func insideAddress(port uint16) string { return "abns@burano-" + inside(port) }
+// openedKey begins the keys of names whose sessions are opened for backends that do not speak HTTP.
+func openedKey(port uint16) string { return strconv.Itoa(int(port)) + ".opened|" }
 
-// passing puts the rules of a port that passes sessions through into its frontend, and makes the frontend inside.
+// opens reports whether sites have sessions on a port that are opened for backends that do not speak HTTP.
+func opens(sites []route.Site, port uint16) bool {
+	return slices.ContainsFunc(sites, func(site route.Site) bool {
+		return slices.ContainsFunc(site.Terminated, func(s route.Session) bool { return s.Port == port })
+	})
+}
+
+// socketOf is a socket without a file: workers have no right to make files.
+func socketOf(section string) string { return "abns@burano-" + section }
+
+// contentRules are the rules of a frontend for connections.
+type contentRules struct{ rules models.TCPRequestRules }
+
+func (r *contentRules) set(name, expression string, condition ...string) {
+	rule := &models.TCPRequestRule{Type: models.TCPRequestRuleTypeContent, Action: models.TCPRequestRuleActionSetDashVar, VarScope: "txn", VarName: name, Expr: expression}
+	if len(condition) > 0 {
+		rule.Cond, rule.CondTest = "if", strings.Join(condition, " ")
+	}
+	r.rules = append(r.rules, rule)
+}
+
+func (r *contentRules) reject(condition, test string) {
+	r.rules = append(r.rules, &models.TCPRequestRule{Type: models.TCPRequestRuleTypeContent, Action: models.TCPRequestRuleActionReject, Cond: condition, CondTest: test})
+}
+
+// choose finds the target of a session by the client's name of the server.
+func (r *contentRules) choose(name, key string, files webFiles) {
+	r.set("host", name+",lower,rtrim(.)")
+	r.set("host", "str(-)", "{ var(txn.host) -m reg [^a-z0-9._-] }")
+	r.set("any", "str(*)")
+	for depth := range deepest {
+		r.set(wild(depth+1), "var(txn.host),"+wildcards(depth+1))
+	}
+	for _, host := range tiers("host") {
+		r.set("found", fmt.Sprintf("str(%s),concat(,txn.%s),map_str(%s)", key, host, files.names()), "!"+found)
+	}
+	r.share(files)
+}
+
+func (r *contentRules) share(files webFiles) {
+	for _, rule := range chooseShare(files) {
+		r.set(rule.VarName, rule.VarExpr, strings.Fields(rule.CondTest)...)
+	}
+}
+
+// passing puts the rules of a port that passes sessions through into its frontend, and makes the frontends that open others.
 func (f *file) passing(l listener, id string) error {
-	section := inside(l.Port)
-	_, rules, err := f.client.GetTCPRequestRules("frontend", l.Section, id)
+	_, before, err := f.client.GetTCPRequestRules("frontend", l.Section, id)
 	if err != nil {
 		return err
 	}
 	patience := helloPatience.Milliseconds()
-	rules = append(rules, &models.TCPRequestRule{Type: models.TCPRequestRuleTypeInspectDashDelay, Timeout: &patience})
-	set := func(name, expression string, condition ...string) {
-		rule := &models.TCPRequestRule{Type: models.TCPRequestRuleTypeContent, Action: models.TCPRequestRuleActionSetDashVar, VarScope: "txn", VarName: name, Expr: expression}
-		if len(condition) > 0 {
-			rule.Cond, rule.CondTest = "if", strings.Join(condition, " ")
-		}
-		rules = append(rules, rule)
-	}
-	const hello = "{ req.ssl_hello_type 1 }"
-	// Each of these waits for the whole of the client's first message.
-	rules = append(rules, &models.TCPRequestRule{Type: models.TCPRequestRuleTypeContent, Action: models.TCPRequestRuleActionReject, Cond: "unless", CondTest: hello})
-	set("host", "req.ssl_sni,lower,rtrim(.)")
-	set("host", "str(-)", "{ var(txn.host) -m reg [^a-z0-9._-] }")
-	set("any", "str(*)")
-	for depth := range deepest {
-		set(wild(depth+1), "var(txn.host),"+wildcards(depth+1))
-	}
-	for _, host := range tiers("host") {
-		set("found", fmt.Sprintf("str(%s),concat(,txn.%s),map_str(%s)", matchKey(l.Port, nil), host, f.web.names()), "!"+found)
-	}
-	for _, rule := range chooseShare(f.web) {
-		set(rule.VarName, rule.VarExpr, strings.Fields(rule.CondTest)...)
-	}
+	r := contentRules{append(before, &models.TCPRequestRule{Type: models.TCPRequestRuleTypeInspectDashDelay, Timeout: &patience})}
+	// Each of the following rules waits for the whole of the client's first message.
+	r.reject("unless", "{ req.ssl_hello_type 1 }")
+	r.choose("req.ssl_sni", matchKey(l.Port, nil), f.web)
 	if l.Names {
-		rules = append(rules, &models.TCPRequestRule{Type: models.TCPRequestRuleTypeContent, Action: models.TCPRequestRuleActionReject, Cond: "unless", CondTest: found})
+		r.reject("unless", found)
 	}
-	rules = append(rules, &models.TCPRequestRule{Type: models.TCPRequestRuleTypeContent, Action: models.TCPRequestRuleActionAccept})
-	if err := f.client.ReplaceTCPRequestRules("frontend", l.Section, rules, id, 0); err != nil {
+	r.rules = append(r.rules, &models.TCPRequestRule{Type: models.TCPRequestRuleTypeContent, Action: models.TCPRequestRuleActionAccept})
+	if err := f.client.ReplaceTCPRequestRules("frontend", l.Section, r.rules, id, 0); err != nil {
 		return err
 	}
 	if err := f.client.ReplaceBackendSwitchingRules(l.Section, models.BackendSwitchingRules{
 		{Name: "%[var(txn.target)]", Cond: "if", CondTest: found},
-		{Name: section},
+		{Name: inside(l.Port)},
 	}, id, 0); err != nil {
 		return err
 	}
-	if err := f.client.CreateBackend(&models.Backend{BackendBase: models.BackendBase{Name: section, From: defaultsName}}, id, 0); err != nil {
-		return err
-	}
-	server := &models.Server{Name: "inside", Address: insideAddress(l.Port), ServerParams: models.ServerParams{SendProxyV2: models.ServerParamsSendProxyV2Enabled}}
-	if err := f.client.CreateServer("backend", section, server, id, 0); err != nil {
+	if err := f.within(inside(l.Port), id); err != nil {
 		return err
 	}
 	frontend := l
-	frontend.Section, frontend.Passes = section, false
-	within := frontend.frontend(l.Section)
-	within.From = defaultsName // clients were counted outside
-	if err := f.frontend(within, id); err != nil {
+	frontend.Section, frontend.Passes = inside(l.Port), false
+	web := frontend.frontend(l.Section)
+	web.From = defaultsName // clients were counted outside
+	if err := f.frontend(web, id); err != nil {
 		return err
 	}
 	if err := f.requests(frontend, id); err != nil {
 		return err
 	}
-	bind := f.bind(frontend)
-	bind.Address, bind.Port, bind.AcceptProxy = insideAddress(l.Port), nil, true
+	if err := f.client.CreateBind("frontend", frontend.Section, f.bindWithin(frontend), id, 0); err != nil || !l.Opens {
+		return err
+	}
+	return f.opening(l, id)
+}
+
+// opening makes the frontend that opens sessions for backends that do not speak HTTP.
+func (f *file) opening(l listener, id string) error {
+	section := opening(l.Port)
+	if err := f.within(section, id); err != nil {
+		return err
+	}
+	if err := f.frontend(&models.Frontend{FrontendBase: models.FrontendBase{Name: section, From: defaultsName}}, id); err != nil {
+		return err
+	}
+	var r contentRules
+	r.choose("ssl_fc_sni", openedKey(l.Port), f.web)
+	r.reject("unless", found)
+	if err := f.client.ReplaceTCPRequestRules("frontend", section, r.rules, id, 0); err != nil {
+		return err
+	}
+	if err := f.client.ReplaceBackendSwitchingRules(section, models.BackendSwitchingRules{{Name: "%[var(txn.target)]", Cond: "if", CondTest: found}}, id, 0); err != nil {
+		return err
+	}
+	l.Section, l.Passes = section, false
+	bind := f.bindWithin(l)
+	bind.Alpn = ""
 	return f.client.CreateBind("frontend", section, bind, id, 0)
+}
+
+// streams puts the rules of a port of TCPRoutes into its frontend: all connections have one destination, which changes at run time.
+func (f *file) streams(l listener, id string) error {
+	_, before, err := f.client.GetTCPRequestRules("frontend", l.Section, id)
+	if err != nil {
+		return err
+	}
+	r := contentRules{before}
+	r.set("found", fmt.Sprintf("str(%s*),map_str(%s)", matchKey(l.Port, nil), f.web.names()))
+	r.share(f.web)
+	r.reject("unless", found)
+	if err := f.client.ReplaceTCPRequestRules("frontend", l.Section, r.rules, id, 0); err != nil {
+		return err
+	}
+	return f.client.ReplaceBackendSwitchingRules(l.Section, models.BackendSwitchingRules{{Name: "%[var(txn.target)]", Cond: "if", CondTest: found}}, id, 0)
+}
+
+// within makes the backend that leads to a frontend of the same HAProxy and name.
+func (f *file) within(section, id string) error {
+	if err := f.client.CreateBackend(&models.Backend{BackendBase: models.BackendBase{Name: section, From: defaultsName}}, id, 0); err != nil {
+		return err
+	}
+	server := &models.Server{Name: "inside", Address: socketOf(section), ServerParams: models.ServerParams{SendProxyV2: models.ServerParamsSendProxyV2Enabled}}
+	return f.client.CreateServer("backend", section, server, id, 0)
+}
+
+// bindWithin is how such a frontend listens.
+func (f *file) bindWithin(l listener) *models.Bind {
+	bind := f.bind(l)
+	bind.Address, bind.Port, bind.AcceptProxy = socketOf(l.Section), nil, true
+	return bind
 }

@@ -57,6 +57,8 @@ type listener struct {
 	HTTP     bool // it speaks HTTP; a port sends requests to pools then
 	TLS      bool
 	Passes   bool                    // TLS sessions of some names are passed through
+	Streams  bool                    // connections are passed on by the map of names
+	Opens    bool                    // TLS sessions of some names are opened for backends that do not speak HTTP
 	Names    bool                    // the map of names contains opened names, too, and others are refused
 	Requests models.HTTPRequestRules // of a port
 	Log      bool                    // its requests are written to the log

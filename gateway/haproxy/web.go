@@ -368,12 +368,14 @@ func (p pages) runs(value string, running map[string]listener) bool {
 			return false
 		}
 	}
-	if text, within := strings.CutPrefix(section, insidePrefix); within {
-		port, err := strconv.ParseUint(text, 10, 16)
-		if err != nil {
-			return false
+	for _, prefix := range []string{insidePrefix, openingPrefix} {
+		if text, within := strings.CutPrefix(section, prefix); within {
+			port, err := strconv.ParseUint(text, 10, 16)
+			if err != nil {
+				return false
+			}
+			section = traffic.Section(uint16(port)) // which has this frontend with it
 		}
-		section = traffic.Section(uint16(port)) // which has the frontend inside with it
 	}
 	_, there := running[section]
 	return there || len(p.dealt[section]) > 0

@@ -21,19 +21,27 @@ import (
 type GatewayAPI struct {
 	Classes    []*api.GatewayClass
 	Gateways   []*api.Gateway
+	Sets       []*api.ListenerSet
 	HTTPRoutes []*api.HTTPRoute
+	GRPCRoutes []*api.GRPCRoute
+	TCPRoutes  []*api.TCPRoute
 	TLSRoutes  []*api.TLSRoute
 	Grants     []*api.ReferenceGrant
 	Namespaces []*core.Namespace
 }
 
+// empty reports whether there is neither a Gateway nor a route.
+func (g *GatewayAPI) empty() bool {
+	return len(g.Gateways)+len(g.HTTPRoutes)+len(g.GRPCRoutes)+len(g.TCPRoutes)+len(g.TLSRoutes) == 0
+}
+
 // features are the features that the class claims, in order.
 var features = []api.FeatureName{
-	"Gateway", "GatewayAddressEmpty", "GatewayPort8080", "GatewayStaticAddresses", "HTTPRoute", "HTTPRoute303RedirectStatusCode", "HTTPRoute307RedirectStatusCode",
+	"GRPCRoute", "GRPCRouteNamedRouteRule", "Gateway", "GatewayAddressEmpty", "GatewayPort8080", "GatewayStaticAddresses", "HTTPRoute", "HTTPRoute303RedirectStatusCode", "HTTPRoute307RedirectStatusCode",
 	"HTTPRoute308RedirectStatusCode", "HTTPRouteBackendProtocolH2C", "HTTPRouteBackendProtocolWebSocket", "HTTPRouteBackendRequestHeaderModification",
-	"HTTPRouteBackendTimeout", "HTTPRouteDestinationPortMatching", "HTTPRouteHostRewrite", "HTTPRouteMethodMatching", "HTTPRouteNamedRouteRule", "HTTPRouteParentRefPort",
+	"HTTPRouteBackendTimeout", "HTTPRouteCORS", "HTTPRouteDestinationPortMatching", "HTTPRouteHostRewrite", "HTTPRouteMethodMatching", "HTTPRouteNamedRouteRule", "HTTPRouteParentRefPort",
 	"HTTPRoutePathRedirect", "HTTPRoutePathRewrite", "HTTPRoutePortRedirect", "HTTPRouteQueryParamMatching", "HTTPRouteRequestTimeout",
-	"HTTPRouteResponseHeaderModification", "HTTPRouteSchemeRedirect", "ReferenceGrant", "TLSRoute",
+	"HTTPRouteResponseHeaderModification", "HTTPRouteSchemeRedirect", "ListenerSet", "ReferenceGrant", "TCPRoute", "TLSRoute", "TLSRouteModeMixed", "TLSRouteModeTerminate",
 }
 
 // listenerState is a listener of a Gateway.
@@ -44,12 +52,20 @@ type listenerState struct {
 	secret   *types.NamespacedName // of its certificate
 	problems map[string]verdict    // by condition
 	attached int32
+	names    map[string][]string // hosts of its routes of single requests, by their kind
 }
 
 func (l *listenerState) port() uint16 { return uint16(l.Port) }
 func (l *listenerState) host() string { return string(deref(l.Hostname)) }
-func (l *listenerState) tls() bool    { return l.Protocol != api.HTTPProtocolType }
+func (l *listenerState) tls() bool    { return l.Protocol == api.HTTPSProtocolType || l.passes() }
+func (l *listenerState) tcp() bool    { return l.Protocol == api.TCPProtocolType }
 func (l *listenerState) passes() bool { return l.Protocol == api.TLSProtocolType }
+func (l *listenerState) mode() api.TLSModeType {
+	if l.TLS == nil {
+		return api.TLSModeTerminate
+	}
+	return cmp.Or(deref(l.TLS.Mode), api.TLSModeTerminate)
+}
 
 // serves reports whether gateways can serve the listener, if it gets its port.
 func (l *listenerState) serves() bool {
@@ -69,10 +85,11 @@ func (l *listenerState) problem(condition api.ListenerConditionType, reason api.
 
 type gatewayState struct {
 	*api.Gateway
-	listeners []*listenerState
-	problem   verdict  // why it is not accepted
-	bound     bool     // it names addresses, and is served
-	on        []string // by these gateways alone
+	*listenerGroup
+	sets    []*listenerGroup // the attached ones
+	problem verdict          // why it is not accepted
+	bound   bool             // it names addresses, and is served
+	on      []string         // by these gateways alone
 }
 
 // serves reports whether gateways can serve listeners of it.
@@ -103,8 +120,9 @@ type gatewayBuilder struct {
 	api        GatewayAPI
 	nodes      []route.Gateway
 	gateways   []*gatewayState
+	sets       []*listenerGroup // of ListenerSets whose Gateway is one of these
 	routes     []*routeState
-	byName     map[types.NamespacedName]*gatewayState
+	parents    map[parentKey]*listenerGroup
 	namespaces map[string]labels.Set
 	ports      map[uint16]*route.Listener
 }
@@ -133,10 +151,34 @@ func (b *gatewayBuilder) build() {
 			b.gateway(gateway)
 		}
 	}
-	for _, one := range slices.SortedFunc(slices.Values(b.api.HTTPRoutes), func(a, b *api.HTTPRoute) int { return older(a, b) }) {
-		b.httpRoute(one)
+	for _, set := range slices.SortedFunc(slices.Values(b.api.Sets), func(a, b *api.ListenerSet) int { return older(a, b) }) {
+		b.listenerSet(set)
+	}
+	var requests []*requestRoute
+	for _, one := range b.api.HTTPRoutes {
+		requests = append(requests, ofHTTPRoute(one))
+	}
+	for _, one := range b.api.GRPCRoutes {
+		requests = append(requests, ofGRPCRoute(one))
+	}
+	slices.SortFunc(requests, func(a, b *requestRoute) int { return cmp.Or(older(a.object, b.object), cmp.Compare(a.kind, b.kind)) })
+	for _, one := range requests {
+		b.requestRoute(one)
+	}
+	for _, one := range slices.SortedFunc(slices.Values(b.api.TCPRoutes), func(a, b *api.TCPRoute) int { return older(a, b) }) {
+		r := &routeState{kind: route.KindTCPRoute, object: one, generation: one.Generation, parents: one.Spec.ParentRefs, status: one.Status.RouteStatus}
+		var refs []api.BackendRef
+		for _, rule := range one.Spec.Rules {
+			refs = append(refs, rule.BackendRefs...)
+		}
+		b.sessionRoute(r, refs)
 	}
 	for _, one := range slices.SortedFunc(slices.Values(b.api.TLSRoutes), func(a, b *api.TLSRoute) int { return older(a, b) }) {
-		b.tlsRoute(one)
+		r := &routeState{kind: route.KindTLSRoute, object: one, generation: one.Generation, parents: one.Spec.ParentRefs, hostnames: one.Spec.Hostnames, status: one.Status.RouteStatus}
+		var refs []api.BackendRef
+		for _, rule := range one.Spec.Rules {
+			refs = append(refs, rule.BackendRefs...)
+		}
+		b.sessionRoute(r, refs)
 	}
 }

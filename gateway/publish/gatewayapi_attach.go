@@ -2,6 +2,7 @@ package publish
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -36,22 +37,23 @@ func (b *gatewayBuilder) granted(kind, namespace, toKind string, to types.Namesp
 // attach determines the listeners and hosts of a route, for each of its parents of the gateways' class.
 func (b *gatewayBuilder) attach(r *routeState, refused verdict, resolved verdict, serve func(l *listenerState, hosts, gateways []string)) {
 	for _, parent := range r.parents {
-		if parent.Group != nil && *parent.Group != api.GroupName || parent.Kind != nil && *parent.Kind != route.KindGateway {
+		if parent.Group != nil && *parent.Group != api.GroupName {
 			continue
 		}
-		gateway := b.byName[types.NamespacedName{Namespace: string(cmp.Or(deref(parent.Namespace), api.Namespace(r.object.GetNamespace()))), Name: string(parent.Name)}]
-		if gateway == nil {
+		name := types.NamespacedName{Namespace: string(cmp.Or(deref(parent.Namespace), api.Namespace(r.object.GetNamespace()))), Name: string(parent.Name)}
+		group := b.parents[parentKey{string(cmp.Or(deref(parent.Kind), route.KindGateway)), name}]
+		if group == nil {
 			continue
 		}
-		v := parentVerdict{parent: parent, resolved: resolved, accepted: verdict{string(api.RouteReasonNoMatchingParent), "the Gateway has no such listener."}}
-		for _, l := range gateway.listeners {
+		v := parentVerdict{parent: parent, resolved: resolved, accepted: verdict{string(api.RouteReasonNoMatchingParent), "the " + group.kind + " has no such listener."}}
+		for _, l := range group.listeners {
 			if parent.SectionName != nil && *parent.SectionName != l.Name || parent.Port != nil && *parent.Port != l.Port {
 				continue
 			}
 			if v.accepted.reason == string(api.RouteReasonNoMatchingParent) {
 				v.accepted = verdict{string(api.RouteReasonNotAllowedByListeners), "no listener takes such routes of this namespace."}
 			}
-			if !b.allows(gateway, l, r) {
+			if !b.allows(group, l, r) {
 				continue
 			}
 			hosts := common(l.host(), r.hostnames)
@@ -61,14 +63,21 @@ func (b *gatewayBuilder) attach(r *routeState, refused verdict, resolved verdict
 				}
 				continue
 			}
+			if other := l.contradicts(r.kind, hosts); other != "" {
+				if v.accepted.reason != "" {
+					v.accepted = verdict{reasonOtherKind, fmt.Sprintf("an older %s has one of its hostnames on the listener %s.", other, l.Name)}
+				}
+				continue
+			}
 			v.accepted = verdict{}
 			if refused.reason != "" {
 				v.accepted = refused
 				break
 			}
 			l.attached++
-			if gateway.serves() && l.serves() {
-				serve(l, hosts, gateway.on)
+			l.names[r.kind] = append(l.names[r.kind], hosts...)
+			if group.gateway.serves() && l.serves() {
+				serve(l, hosts, group.gateway.on)
 			}
 		}
 		r.verdicts = append(r.verdicts, v)
@@ -76,7 +85,24 @@ func (b *gatewayBuilder) attach(r *routeState, refused verdict, resolved verdict
 	b.routes = append(b.routes, r)
 }
 
-func (b *gatewayBuilder) allows(gateway *gatewayState, l *listenerState, r *routeState) bool {
+// reasonOtherKind is that of a route whose hostname an older route of another kind has on a listener.
+const reasonOtherKind = "HostnameConflict"
+
+// contradicts names the kind of an attached route that has one of the hosts. A host of a listener belongs to HTTPRoutes or to GRPCRoutes, by Gateway API.
+func (l *listenerState) contradicts(kind string, hosts []string) string {
+	for _, other := range []string{route.KindHTTPRoute, route.KindGRPCRoute} {
+		if other != kind && slices.ContainsFunc(l.names[other], func(has string) bool {
+			return slices.ContainsFunc(hosts, func(host string) bool {
+				return has == "" || host == "" || has == host || below(has, host) || below(host, has)
+			})
+		}) {
+			return other
+		}
+	}
+	return ""
+}
+
+func (b *gatewayBuilder) allows(group *listenerGroup, l *listenerState, r *routeState) bool {
 	if !slices.ContainsFunc(l.kinds, func(k api.RouteGroupKind) bool { return string(k.Kind) == r.kind }) {
 		return false
 	}
@@ -84,14 +110,19 @@ func (b *gatewayBuilder) allows(gateway *gatewayState, l *listenerState, r *rout
 	if l.AllowedRoutes != nil && l.AllowedRoutes.Namespaces != nil {
 		from, selector = cmp.Or(deref(l.AllowedRoutes.Namespaces.From), from), l.AllowedRoutes.Namespaces.Selector
 	}
+	return b.from(from, selector, group.object.GetNamespace(), r.object.GetNamespace())
+}
+
+// from reports whether an object takes objects of a namespace.
+func (b *gatewayBuilder) from(from api.FromNamespaces, selector *meta.LabelSelector, own, namespace string) bool {
 	switch from {
 	case api.NamespacesFromAll:
 		return true
 	case api.NamespacesFromSame:
-		return r.object.GetNamespace() == gateway.Namespace
+		return namespace == own
 	case api.NamespacesFromSelector:
 		chosen, err := meta.LabelSelectorAsSelector(selector)
-		return err == nil && chosen.Matches(b.namespaces[r.object.GetNamespace()])
+		return err == nil && chosen.Matches(b.namespaces[namespace])
 	}
 	return false
 }

@@ -18,10 +18,14 @@ import (
 // gateway takes in which listeners a Gateway has, and which of them are good.
 func (b *gatewayBuilder) gateway(gateway *api.Gateway) {
 	g := &gatewayState{Gateway: gateway}
+	g.listenerGroup = &listenerGroup{kind: route.KindGateway, object: gateway, gateway: g}
 	b.gateways = append(b.gateways, g)
-	b.byName[types.NamespacedName{Namespace: gateway.Namespace, Name: gateway.Name}] = g
+	b.parents[g.key()] = g.listenerGroup
 	if infrastructure := gateway.Spec.Infrastructure; infrastructure != nil && infrastructure.ParametersRef != nil {
 		g.problem = verdict{string(api.GatewayReasonInvalidParameters), "infrastructure.parametersRef: gateways of Burano have no parameters."}
+	}
+	if tls := gateway.Spec.TLS; tls != nil && (tls.Frontend != nil || tls.Backend != nil) {
+		g.problem = verdict{string(api.GatewayReasonInvalid), "tls: gateways of Burano check no certificates of clients, and show none to backends."}
 	}
 	for _, address := range gateway.Spec.Addresses {
 		if kind := deref(address.Type); address.Type != nil && kind != api.IPAddressType {
@@ -29,17 +33,21 @@ func (b *gatewayBuilder) gateway(gateway *api.Gateway) {
 		}
 	}
 	b.bind(g)
-	site := route.Site{Namespace: gateway.Namespace, Kind: route.KindGateway, Name: gateway.Name, Since: gateway.CreationTimestamp.UTC()}
-	for _, listener := range gateway.Spec.Listeners {
-		l := &listenerState{Listener: listener, problems: make(map[string]verdict)}
-		g.listeners = append(g.listeners, l)
-		if mixed(listener, gateway.Spec.Listeners) {
-			for _, condition := range []api.ListenerConditionType{api.ListenerConditionConflicted, api.ListenerConditionAccepted} {
-				l.problem(condition, api.ListenerReasonProtocolConflict, "tls.mode: listeners on port %d are to open sessions, and to pass them through.", l.Port)
-			}
+	b.listeners(g.listenerGroup, gateway.Spec.Listeners)
+}
+
+// listeners takes in which listeners a Gateway, or a ListenerSet, has, and which of them are good.
+func (b *gatewayBuilder) listeners(group *listenerGroup, list []api.Listener) {
+	g, since := group.gateway, group.object.GetCreationTimestamp().UTC()
+	site := route.Site{Namespace: group.object.GetNamespace(), Kind: group.kind, Name: group.object.GetName(), Since: since}
+	for _, listener := range list {
+		l := &listenerState{Listener: listener, problems: make(map[string]verdict), names: make(map[string][]string)}
+		if group.kind == route.KindListenerSet {
+			g.contest(l)
 		}
+		group.listeners = append(group.listeners, l)
 		b.kinds(l)
-		b.secure(gateway, l)
+		b.secure(group, l)
 		if purpose, reserved := route.Reserved(l.port()); reserved {
 			l.problem(api.ListenerConditionAccepted, api.ListenerReasonPortUnavailable, "port %d is reserved for %s.", l.Port, purpose)
 		}
@@ -49,11 +57,10 @@ func (b *gatewayBuilder) gateway(gateway *api.Gateway) {
 		if !g.serves() || !l.serves() {
 			continue
 		}
-		since := gateway.CreationTimestamp.UTC()
 		switch has, taken := b.ports[l.port()]; {
 		case !taken:
-			b.ports[l.port()] = &route.Listener{Port: l.port(), TLS: l.tls(), Passes: l.passes(), Names: l.passes(), NoIngress: true, Since: since, Gateways: g.on}
-		case has.TLS != l.tls():
+			b.ports[l.port()] = &route.Listener{Port: l.port(), TLS: l.tls(), TCP: l.tcp(), Passes: l.passes(), Names: l.passes(), NoIngress: true, Since: since, Gateways: g.on}
+		case has.TLS != l.tls() || has.TCP != l.tcp():
 			l.problem(api.ListenerConditionConflicted, api.ListenerReasonProtocolConflict, "port %d speaks another protocol for an Ingress or an older listener.", l.Port)
 			l.problem(api.ListenerConditionAccepted, api.ListenerReasonPortUnavailable, "port %d speaks another protocol for an Ingress or an older listener.", l.Port)
 			continue
@@ -76,19 +83,6 @@ func (b *gatewayBuilder) gateway(gateway *api.Gateway) {
 	if len(site.Certificates)+len(site.Opened) > 0 {
 		b.HTTP.Sites = append(b.HTTP.Sites, site)
 	}
-}
-
-// mixed reports whether a listener is one of several for the protocol TLS on a port, of which some open sessions and others do not.
-func mixed(one api.Listener, all []api.Listener) bool {
-	mode := func(l api.Listener) api.TLSModeType {
-		if l.TLS == nil {
-			return api.TLSModeTerminate
-		}
-		return cmp.Or(deref(l.TLS.Mode), api.TLSModeTerminate)
-	}
-	return slices.ContainsFunc(all, func(other api.Listener) bool {
-		return other.Port == one.Port && other.Protocol == api.TLSProtocolType && one.Protocol == other.Protocol && mode(other) != mode(one)
-	})
 }
 
 // bind takes in which gateways have the addresses that a Gateway names.
@@ -127,44 +121,43 @@ func (l *listenerState) certified() []string {
 func (b *gatewayBuilder) kinds(l *listenerState) {
 	group := api.Group(api.GroupName)
 	l.kinds = []api.RouteGroupKind{}
-	var able api.Kind
+	var able []api.Kind
 	switch l.Protocol {
 	case api.HTTPProtocolType, api.HTTPSProtocolType:
-		able = route.KindHTTPRoute
+		able = []api.Kind{route.KindHTTPRoute, route.KindGRPCRoute}
 	case api.TLSProtocolType:
-		able = route.KindTLSRoute
+		able = []api.Kind{route.KindTLSRoute}
+	case api.TCPProtocolType:
+		able = []api.Kind{route.KindTCPRoute}
 	default:
-		l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedProtocol, "the protocol %s is not supported; HTTP, HTTPS and TLS are.", l.Protocol)
+		l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedProtocol, "the protocol %s is not supported; HTTP, HTTPS, TLS and TCP are.", l.Protocol)
 		return
 	}
-	if l.AllowedRoutes == nil || len(l.AllowedRoutes.Kinds) == 0 {
-		l.kinds = append(l.kinds, api.RouteGroupKind{Group: &group, Kind: able})
-		return
-	}
-	for _, wanted := range l.AllowedRoutes.Kinds {
-		if wanted.Kind == able && (wanted.Group == nil || *wanted.Group == group) {
-			l.kinds = []api.RouteGroupKind{{Group: &group, Kind: able}}
-			continue
+	wanted := make(map[api.Kind]bool)
+	if l.AllowedRoutes != nil {
+		for _, one := range l.AllowedRoutes.Kinds {
+			if !slices.Contains(able, one.Kind) || one.Group != nil && *one.Group != group {
+				l.problem(api.ListenerConditionResolvedRefs, api.ListenerReasonInvalidRouteKinds, "allowedRoutes: the kind %s is not one of a listener with the protocol %s.", one.Kind, l.Protocol)
+				continue
+			}
+			wanted[one.Kind] = true
 		}
-		l.problem(api.ListenerConditionResolvedRefs, api.ListenerReasonInvalidRouteKinds, "allowedRoutes: the kind %s is not one of a listener with the protocol %s.", wanted.Kind, l.Protocol)
+	}
+	for _, kind := range able {
+		if l.AllowedRoutes == nil || len(l.AllowedRoutes.Kinds) == 0 || wanted[kind] {
+			l.kinds = append(l.kinds, api.RouteGroupKind{Group: &group, Kind: kind})
+		}
 	}
 }
 
 // secure takes in the certificate of a listener.
-func (b *gatewayBuilder) secure(gateway *api.Gateway, l *listenerState) {
-	mode := api.TLSModeTerminate
-	if l.TLS != nil && l.TLS.Mode != nil {
-		mode = *l.TLS.Mode
-	}
+func (b *gatewayBuilder) secure(group *listenerGroup, l *listenerState) {
+	namespace := group.object.GetNamespace()
 	switch {
-	case l.Protocol == api.TLSProtocolType && mode != api.TLSModePassthrough:
-		l.kinds = []api.RouteGroupKind{}
-		l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedValue, "tls.mode: of the protocol TLS only %s is supported; to open sessions, use HTTPS.", api.TLSModePassthrough)
+	case !l.tls() || l.Protocol == api.TLSProtocolType && l.mode() == api.TLSModePassthrough:
 		return
-	case l.Protocol == api.HTTPSProtocolType && mode != api.TLSModeTerminate:
-		l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedValue, "tls.mode: of the protocol HTTPS only %s is supported; to pass sessions through, use TLS.", api.TLSModeTerminate)
-		return
-	case l.Protocol != api.HTTPSProtocolType:
+	case l.mode() != api.TLSModeTerminate:
+		l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedValue, "tls.mode: of the protocol %s %s is not supported.", l.Protocol, l.mode())
 		return
 	}
 	if l.TLS == nil || len(l.TLS.CertificateRefs) == 0 {
@@ -172,13 +165,13 @@ func (b *gatewayBuilder) secure(gateway *api.Gateway, l *listenerState) {
 		return
 	}
 	for i, ref := range l.TLS.CertificateRefs {
-		name := types.NamespacedName{Namespace: string(cmp.Or(deref(ref.Namespace), api.Namespace(gateway.Namespace))), Name: string(ref.Name)}
+		name := types.NamespacedName{Namespace: string(cmp.Or(deref(ref.Namespace), api.Namespace(namespace))), Name: string(ref.Name)}
 		if deref(ref.Group) != "" || ref.Kind != nil && *ref.Kind != "Secret" {
 			l.problem(api.ListenerConditionResolvedRefs, api.ListenerReasonInvalidCertificateRef, "tls.certificateRefs: %s %s is not a Secret.", deref(ref.Kind), ref.Name)
 			continue
 		}
-		if !b.granted(route.KindGateway, gateway.Namespace, "Secret", name) {
-			l.problem(api.ListenerConditionResolvedRefs, api.ListenerReasonRefNotPermitted, "tls.certificateRefs: no ReferenceGrant lets Gateways of the namespace %s use the Secret %s.", gateway.Namespace, name)
+		if !b.granted(group.kind, namespace, "Secret", name) {
+			l.problem(api.ListenerConditionResolvedRefs, api.ListenerReasonRefNotPermitted, "tls.certificateRefs: no ReferenceGrant lets %ss of the namespace %s use the Secret %s.", group.kind, namespace, name)
 			continue
 		}
 		content, err := b.certificate(name)

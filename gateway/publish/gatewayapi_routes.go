@@ -3,6 +3,7 @@ package publish
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -14,11 +15,27 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-func (b *gatewayBuilder) httpRoute(object *api.HTTPRoute) {
-	r := &routeState{kind: route.KindHTTPRoute, object: object, generation: object.Generation, parents: object.Spec.ParentRefs, hostnames: object.Spec.Hostnames, status: object.Status.RouteStatus}
-	site := route.Site{Namespace: object.Namespace, Kind: r.kind, Name: object.Name, Since: object.CreationTimestamp.UTC()}
+// requestRoute is a route of single requests: an HTTPRoute, or a GRPCRoute in the form of one.
+type requestRoute struct {
+	routeState
+	rules []api.HTTPRouteRule
+	fault error // why it cannot be served
+}
+
+func ofHTTPRoute(object *api.HTTPRoute) *requestRoute {
+	return &requestRoute{rules: object.Spec.Rules, routeState: routeState{
+		kind: route.KindHTTPRoute, object: object, generation: object.Generation, parents: object.Spec.ParentRefs, hostnames: object.Spec.Hostnames, status: object.Status.RouteStatus,
+	}}
+}
+
+func (b *gatewayBuilder) requestRoute(one *requestRoute) {
+	r := &one.routeState
+	site := route.Site{Namespace: r.object.GetNamespace(), Kind: r.kind, Name: r.object.GetName(), Since: r.object.GetCreationTimestamp().UTC()}
 	var refused, resolved verdict
-	for i, rule := range object.Spec.Rules {
+	if one.fault != nil {
+		refused = verdict{string(api.RouteReasonUnsupportedValue), one.fault.Error()}
+	}
+	for i, rule := range one.rules {
 		if err := unsupported(rule); err != nil && refused.reason == "" {
 			refused = verdict{string(api.RouteReasonUnsupportedValue), fmt.Sprintf("rules[%d]: %v", i, err)}
 		}
@@ -26,11 +43,11 @@ func (b *gatewayBuilder) httpRoute(object *api.HTTPRoute) {
 	}
 	// The result is tried with a port that is always good: a rule that cannot be served makes the route unserved.
 	try := &listenerState{Listener: api.Listener{Port: 1, Protocol: api.HTTPProtocolType}}
-	if err := b.valid(r, site, b.paths(r, object, try, []string{""}, nil)); err != nil && refused.reason == "" {
+	if err := b.valid(r, site, b.paths(one, try, []string{""}, nil)); err != nil && refused.reason == "" {
 		refused = verdict{string(api.RouteReasonUnsupportedValue), err.Error()}
 	}
 	b.attach(r, refused, resolved, func(l *listenerState, hosts, gateways []string) {
-		site.Paths = append(site.Paths, b.paths(r, object, l, hosts, gateways)...)
+		site.Paths = append(site.Paths, b.paths(one, l, hosts, gateways)...)
 	})
 	if value, err := route.EncodePart(route.Part{Site: &site}); err == nil && len(value) > maxValue {
 		for i := range r.verdicts {
@@ -75,7 +92,7 @@ func unsupported(rule api.HTTPRouteRule) error {
 	}
 	for _, filter := range rule.Filters {
 		switch filter.Type {
-		case api.HTTPRouteFilterRequestHeaderModifier, api.HTTPRouteFilterResponseHeaderModifier, api.HTTPRouteFilterRequestRedirect, api.HTTPRouteFilterURLRewrite:
+		case api.HTTPRouteFilterRequestHeaderModifier, api.HTTPRouteFilterResponseHeaderModifier, api.HTTPRouteFilterRequestRedirect, api.HTTPRouteFilterURLRewrite, api.HTTPRouteFilterCORS:
 		default:
 			return fmt.Errorf("the filter %s is not supported", filter.Type)
 		}
@@ -98,8 +115,8 @@ func unsupported(rule api.HTTPRouteRule) error {
 }
 
 // paths returns the paths of a route on a listener.
-func (b *gatewayBuilder) paths(r *routeState, object *api.HTTPRoute, l *listenerState, hosts, gateways []string) (paths []route.Path) {
-	for _, rule := range object.Spec.Rules {
+func (b *gatewayBuilder) paths(r *requestRoute, l *listenerState, hosts, gateways []string) (paths []route.Path) {
+	for _, rule := range r.rules {
 		matches := rule.Matches
 		if len(matches) == 0 {
 			matches = []api.HTTPRouteMatch{{}}
@@ -110,7 +127,7 @@ func (b *gatewayBuilder) paths(r *routeState, object *api.HTTPRoute, l *listener
 				path.Path, path.Exact = cmp.Or(deref(match.Path.Value), "/"), deref(match.Path.Type) == api.PathMatchExact
 			}
 			var ignored verdict
-			path.Targets = b.targets(r, rule, &l.Listener, len(strings.TrimRight(path.Path, "/")), &ignored)
+			path.Targets = b.targets(&r.routeState, rule, &l.Listener, len(strings.TrimRight(path.Path, "/")), &ignored)
 			for _, host := range hosts {
 				path.Host = host
 				paths = append(paths, path)
@@ -172,14 +189,18 @@ func (b *gatewayBuilder) targets(r *routeState, rule api.HTTPRouteRule, l *api.L
 		targets = append(targets, target)
 	}
 	if !some {
-		return []route.Target{failing(1)}
+		return []route.Target{r.failing(1)}
 	}
 	return targets
 }
 
-// failing answers requests with 500, as Gateway API requires for missing backends.
-func failing(weight int) route.Target {
-	return route.Target{Weight: weight, Filters: &route.Filters{Status: 500}}
+// failing answers requests as Gateway API requires for missing backends: with 500, and for gRPC with 503, which its clients read as UNAVAILABLE.
+func (r *routeState) failing(weight int) route.Target {
+	status := http.StatusInternalServerError
+	if r.kind == route.KindGRPCRoute {
+		status = http.StatusServiceUnavailable
+	}
+	return route.Target{Weight: weight, Filters: &route.Filters{Status: status}}
 }
 
 // target is a backend of a rule.
@@ -192,7 +213,7 @@ func (b *gatewayBuilder) target(r *routeState, ref api.BackendRef, resolved *ver
 		if resolved.reason == "" {
 			*resolved = verdict{string(reason), fmt.Sprintf("backendRefs: "+format, arguments...)}
 		}
-		return failing(weight)
+		return r.failing(weight)
 	}
 	name := types.NamespacedName{Namespace: string(cmp.Or(deref(ref.Namespace), api.Namespace(r.object.GetNamespace()))), Name: string(ref.Name)}
 	if deref(ref.Group) != "" || ref.Kind != nil && *ref.Kind != "Service" {
@@ -213,7 +234,7 @@ func (b *gatewayBuilder) target(r *routeState, ref api.BackendRef, resolved *ver
 	}
 	port := service.Spec.Ports[number]
 	protocol := deref(port.AppProtocol)
-	if r.kind == route.KindHTTPRoute && protocol == "kubernetes.io/wss" {
+	if (r.kind == route.KindHTTPRoute || r.kind == route.KindGRPCRoute) && protocol == "kubernetes.io/wss" {
 		return problem(api.RouteReasonUnsupportedProtocol, "gateways speak with backends without TLS, and port %d of the Service %s wants %s.", port.Port, name, protocol)
 	}
 	pool := route.Pool{Namespace: name.Namespace, Service: name.Name, Port: portName(port), Backends: backends(service, port, b.slices[name]), Affinity: int64(affinityOf(service) / time.Second)}
@@ -222,7 +243,7 @@ func (b *gatewayBuilder) target(r *routeState, ref api.BackendRef, resolved *ver
 	}
 	b.pools[pool.Name()] = pool
 	target := route.Target{Pool: pool.Name(), Weight: weight}
-	if r.kind == route.KindHTTPRoute && protocol == "kubernetes.io/h2c" {
+	if r.kind == route.KindGRPCRoute || r.kind == route.KindHTTPRoute && protocol == "kubernetes.io/h2c" {
 		target.Filters = &route.Filters{H2C: true}
 	}
 	return target
@@ -235,6 +256,8 @@ func filtersOf(filters []api.HTTPRouteFilter, l *api.Listener, prefix int) (f ro
 			f.Request = f.Request.And(headersOf(filter.RequestHeaderModifier))
 		case filter.ResponseHeaderModifier != nil:
 			f.Response = f.Response.And(headersOf(filter.ResponseHeaderModifier))
+		case filter.CORS != nil:
+			f.CORS = corsOf(filter.CORS)
 		case filter.URLRewrite != nil:
 			f.Host, f.Rewrite = string(deref(filter.URLRewrite.Hostname)), rewriteOf(filter.URLRewrite.Path, prefix)
 		case filter.RequestRedirect != nil:
@@ -258,6 +281,29 @@ func filtersOf(filters []api.HTTPRouteFilter, l *api.Listener, prefix int) (f ro
 		}
 	}
 	return f
+}
+
+func corsOf(filter *api.HTTPCORSFilter) *route.CORS {
+	c := &route.CORS{Credentials: deref(filter.AllowCredentials), MaxAge: cmp.Or(filter.MaxAge, 5)} // the default of Gateway API
+	for _, one := range filter.AllowOrigins {
+		origin := strings.ToLower(string(one))
+		for scheme, port := range map[string]string{"http://": ":80", "https://": ":443"} {
+			if strings.HasPrefix(origin, scheme) {
+				origin = strings.TrimSuffix(origin, port) // browsers leave it out
+			}
+		}
+		c.Origins = append(c.Origins, origin)
+	}
+	for _, one := range filter.AllowMethods {
+		c.Methods = append(c.Methods, string(one))
+	}
+	for _, one := range filter.AllowHeaders {
+		c.Headers = append(c.Headers, string(one))
+	}
+	for _, one := range filter.ExposeHeaders {
+		c.Expose = append(c.Expose, string(one))
+	}
+	return c
 }
 
 func rewriteOf(path *api.HTTPPathModifier, prefix int) *route.Rewrite {
@@ -284,23 +330,21 @@ func headersOf(filter *api.HTTPHeaderFilter) *route.Headers {
 // nobodyService is no name that a Service may have.
 const nobodyService = "nobody.invalid"
 
-func (b *gatewayBuilder) tlsRoute(object *api.TLSRoute) {
-	r := &routeState{kind: route.KindTLSRoute, object: object, generation: object.Generation, parents: object.Spec.ParentRefs, hostnames: object.Spec.Hostnames, status: object.Status.RouteStatus}
-	site := route.Site{Namespace: object.Namespace, Kind: r.kind, Name: object.Name, Since: object.CreationTimestamp.UTC()}
+// sessionRoute takes in a route of whole sessions, and the backends of its rules.
+func (b *gatewayBuilder) sessionRoute(r *routeState, refs []api.BackendRef) {
+	site := route.Site{Namespace: r.object.GetNamespace(), Kind: r.kind, Name: r.object.GetName(), Since: r.object.GetCreationTimestamp().UTC()}
 	var refused, resolved verdict
 	// Sessions to a missing backend are refused: they lead to an empty pool.
-	nobody := route.Pool{Namespace: object.Namespace, Service: nobodyService, Port: "0"}
+	nobody := route.Pool{Namespace: site.Namespace, Service: nobodyService, Port: "0"}
 	b.pools[nobody.Name()] = nobody
 	var targets []route.Target
-	for _, rule := range object.Spec.Rules {
-		for _, ref := range rule.BackendRefs {
-			target := b.target(r, ref, &resolved)
-			if target.Pool == "" {
-				target = route.Target{Pool: nobody.Name(), Weight: target.Weight}
-			}
-			if target.Weight > 0 {
-				targets = append(targets, target)
-			}
+	for _, ref := range refs {
+		target := b.target(r, ref, &resolved)
+		if target.Pool == "" {
+			target = route.Target{Pool: nobody.Name(), Weight: target.Weight}
+		}
+		if target.Weight > 0 {
+			targets = append(targets, target)
 		}
 	}
 	if len(targets) == 0 {
@@ -310,11 +354,18 @@ func (b *gatewayBuilder) tlsRoute(object *api.TLSRoute) {
 		refused = verdict{string(api.RouteReasonUnsupportedValue), err.Error()}
 	}
 	b.attach(r, refused, resolved, func(l *listenerState, hosts, gateways []string) {
+		list := &site.Sessions
+		switch {
+		case l.tcp():
+			list = &site.Connections
+		case l.mode() == api.TLSModeTerminate:
+			list = &site.Terminated
+		}
 		for _, host := range hosts {
-			site.Sessions = append(site.Sessions, route.Session{Port: l.port(), Host: host, Targets: targets, Gateways: gateways})
+			*list = append(*list, route.Session{Port: l.port(), Host: host, Targets: targets, Gateways: gateways})
 		}
 	})
-	if len(site.Sessions) > 0 {
+	if len(site.Sessions)+len(site.Terminated)+len(site.Connections) > 0 {
 		b.HTTP.Sites = append(b.HTTP.Sites, site)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	api "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/burano/burano/gateway/route"
 )
 
 // conditions updates conditions; unchanged ones keep the time of their change.
@@ -55,40 +57,63 @@ func ClassStatus(class *api.GatewayClass, now time.Time) (status api.GatewayClas
 	return status, true
 }
 
-// gatewayStatus is the desired status of a Gateway, with the addresses of the gateways and the owners of contested ports.
-func (s *Sites) gatewayStatus(g *gatewayState, addresses []string, now time.Time) api.GatewayStatus {
-	status := *g.Status.DeepCopy()
-	former := status.Listeners
-	status.Listeners = nil
-	invalid, programmed := 0, 0
-	for _, l := range g.listeners {
+// listenerStatuses are the desired statuses of listeners, how many can be served, and how many are.
+func (s *Sites) listenerStatuses(group *listenerGroup, former []api.ListenerStatus, now time.Time) (list []api.ListenerStatus, valid, programmed int) {
+	for _, l := range group.listeners {
 		entry := api.ListenerStatus{Name: l.Name, SupportedKinds: l.kinds, AttachedRoutes: l.attached}
 		if i := slices.IndexFunc(former, func(f api.ListenerStatus) bool { return f.Name == l.Name }); i >= 0 {
 			entry.Conditions = former[i].Conditions
 		}
-		problems := l.problems
-		accepted := problems[string(api.ListenerConditionAccepted)]
-		if holder, taken := s.conflicts[l.port()]; taken && accepted.reason == "" {
-			accepted = verdict{string(api.ListenerReasonPortUnavailable), fmt.Sprintf("port %d of the gateways belongs to the Service %s, which is older. Move it with the Service's annotation %s, or do not publish it (%s: \"false\").",
-				l.Port, holder, AnnotationPort, AnnotationPublish)}
+		accepted, resolved, conflict := s.acceptance(l), l.problems[string(api.ListenerConditionResolvedRefs)], l.problems[string(api.ListenerConditionConflicted)]
+		c := conditions{list: entry.Conditions, generation: group.object.GetGeneration(), now: now}
+		if accepted.reason == "" && l.TLS != nil && len(l.TLS.Options) > 0 {
+			c.set(string(api.ListenerConditionAccepted), true, string(api.ListenerReasonAccepted), "tls.options: gateways of Burano have none, and ignore these.")
+		} else {
+			c.verdict(string(api.ListenerConditionAccepted), accepted)
 		}
-		c := conditions{list: entry.Conditions, generation: g.Generation, now: now}
-		c.verdict(string(api.ListenerConditionAccepted), accepted)
-		c.verdict(string(api.ListenerConditionResolvedRefs), problems[string(api.ListenerConditionResolvedRefs)])
-		conflict := problems[string(api.ListenerConditionConflicted)]
+		c.verdict(string(api.ListenerConditionResolvedRefs), resolved)
 		c.set(string(api.ListenerConditionConflicted), conflict.reason != "", cmp.Or(conflict.reason, string(api.ListenerReasonNoConflicts)), conflict.message)
 		var not verdict
-		if accepted.reason != "" || g.problem.reason != "" || problems[string(api.ListenerConditionResolvedRefs)].reason != "" {
-			not = verdict{string(api.ListenerReasonInvalid), cmp.Or(accepted.message, g.problem.message, problems[string(api.ListenerConditionResolvedRefs)].message)}
+		if accepted.reason != "" || group.gateway.problem.reason != "" || resolved.reason != "" {
+			not = verdict{cmp.Or(conflict.reason, string(api.ListenerReasonInvalid)), cmp.Or(accepted.message, group.gateway.problem.message, resolved.message)}
 		} else {
 			programmed++
 		}
-		if accepted.reason != "" {
-			invalid++
+		if accepted.reason == "" {
+			valid++
 		}
 		c.verdict(string(api.ListenerConditionProgrammed), not)
 		entry.Conditions = c.list
-		status.Listeners = append(status.Listeners, entry)
+		list = append(list, entry)
+	}
+	return list, valid, programmed
+}
+
+// acceptance is why a listener is not accepted.
+func (s *Sites) acceptance(l *listenerState) verdict {
+	accepted := l.problems[string(api.ListenerConditionAccepted)]
+	if holder, taken := s.conflicts[l.port()]; taken && accepted.reason == "" {
+		accepted = verdict{string(api.ListenerReasonPortUnavailable), fmt.Sprintf("port %d of the gateways belongs to the Service %s, which is older. Move it with the Service's annotation %s, or do not publish it (%s: \"false\").",
+			l.Port, holder, AnnotationPort, AnnotationPublish)}
+	}
+	return accepted
+}
+
+// gatewayStatus is the desired status of a Gateway, with the addresses of the gateways and the owners of contested ports.
+func (s *Sites) gatewayStatus(g *gatewayState, addresses []string, now time.Time) api.GatewayStatus {
+	status := *g.Status.DeepCopy()
+	var valid, programmed int
+	status.Listeners, valid, programmed = s.listenerStatuses(g.listenerGroup, status.Listeners, now)
+	invalid := len(g.listeners) - valid
+	status.AttachedListenerSets = nil
+	var attached int32
+	for _, set := range g.sets {
+		if s.servable(set) > 0 {
+			attached++
+		}
+	}
+	if attached > 0 {
+		status.AttachedListenerSets = &attached
 	}
 	c := conditions{list: status.Conditions, generation: g.Generation, now: now}
 	switch {
@@ -141,7 +166,7 @@ func (r *routeState) routeStatus(now time.Time) api.RouteStatus {
 	status := api.RouteStatus{Parents: []api.RouteParentStatus{}}
 	former := make(map[string][]meta.Condition)
 	key := func(p api.ParentReference) string {
-		return strings.Join([]string{string(deref(p.Namespace)), string(p.Name), string(deref(p.SectionName)), strconv.Itoa(int(deref(p.Port)))}, "/")
+		return strings.Join([]string{string(cmp.Or(deref(p.Kind), route.KindGateway)), string(deref(p.Namespace)), string(p.Name), string(deref(p.SectionName)), strconv.Itoa(int(deref(p.Port)))}, "/")
 	}
 	for _, parent := range r.status.Parents {
 		if parent.ControllerName == Controller {

@@ -62,9 +62,16 @@ func gatewayWorld(t require.TestingT, gateways []string, routes ...string) publi
 		w.GatewayAPI.Gateways = append(w.GatewayAPI.Gateways, read[api.Gateway](t, text))
 	}
 	for _, text := range routes {
-		if strings.Contains(text, "kind: TLSRoute") {
+		switch first, _, _ := strings.Cut(text, "\n"); first {
+		case "kind: TLSRoute":
 			w.GatewayAPI.TLSRoutes = append(w.GatewayAPI.TLSRoutes, read[api.TLSRoute](t, text))
-		} else {
+		case "kind: TCPRoute":
+			w.GatewayAPI.TCPRoutes = append(w.GatewayAPI.TCPRoutes, read[api.TCPRoute](t, text))
+		case "kind: GRPCRoute":
+			w.GatewayAPI.GRPCRoutes = append(w.GatewayAPI.GRPCRoutes, read[api.GRPCRoute](t, text))
+		case "kind: ListenerSet":
+			w.GatewayAPI.Sets = append(w.GatewayAPI.Sets, read[api.ListenerSet](t, text))
+		default:
 			w.GatewayAPI.HTTPRoutes = append(w.GatewayAPI.HTTPRoutes, read[api.HTTPRoute](t, text))
 		}
 	}
@@ -117,6 +124,82 @@ func TestRoutesOfGatewaysBecomeSites(t *testing.T) {
 	for _, part := range sites.Parts() {
 		require.NoError(t, part.Validate())
 	}
+}
+
+func TestCallsOfGRPCRoutesAreRequests(t *testing.T) {
+	calls := "kind: GRPCRoute\n" + routeText("calls", `{parentRefs: [{name: edge, sectionName: plain}], hostnames: [calls.org], rules: [
+		{matches: [{method: {service: a.B, method: C}, headers: [{name: X-A, value: "1"}]}, {method: {service: a.B}}], backendRefs: [{name: a, port: 80}]},
+		{backendRefs: [{name: gone, port: 80}], filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: A, value: b}]}}]}]}`)
+	sites := publish.SitesOf(gatewayWorld(t, []string{gatewayText}, calls))
+	target := []route.Target{{Pool: "default/a/http", Weight: 1, Filters: &route.Filters{H2C: true}}}
+	require.Equal(t, []route.Path{
+		{Port: 8088, Host: "calls.org", Path: "/a.B/C", Exact: true, Match: &route.Match{Headers: []route.Pair{{Name: "x-a", Value: "1"}}}, Targets: target},
+		{Port: 8088, Host: "calls.org", Path: "/a.B", Targets: target},
+		{Port: 8088, Host: "calls.org", Path: "/", Targets: []route.Target{{Weight: 1, Filters: &route.Filters{Status: 503}}}},
+	}, siteOf(sites, route.KindGRPCRoute, "calls").Paths)
+
+	// A hostname of a listener is for calls or for requests, and belongs to the older route.
+	for hosts, other := range map[string]bool{"[calls.org]": false, `["*.org"]`: false, "[other.org]": true, "[]": false} {
+		w := gatewayWorld(t, []string{gatewayText}, calls, routeText("web", `{parentRefs: [{name: edge, sectionName: plain}], hostnames: `+hosts+`, rules: [{backendRefs: [{name: a, port: 80}]}]}`))
+		w.GatewayAPI.HTTPRoutes[0].CreationTimestamp = meta.NewTime(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))
+		sites := publish.SitesOf(w)
+		require.Len(t, siteOf(sites, route.KindGRPCRoute, "calls").Paths, 3, hosts)
+		require.Equal(t, other, len(siteOf(sites, route.KindHTTPRoute, "web").Paths) > 0, hosts)
+	}
+	for _, match := range []string{"{method: C}", "{type: RegularExpression, service: a.*}"} {
+		sites := publish.SitesOf(gatewayWorld(t, []string{gatewayText}, "kind: GRPCRoute\n"+routeText("calls", `{parentRefs: [{name: edge}], rules: [{matches: [{method: `+match+`}], backendRefs: [{name: a, port: 80}]}]}`)))
+		require.Empty(t, siteOf(sites, route.KindGRPCRoute, "calls").Paths, match)
+	}
+}
+
+// TestAGatewayThatChecksCertificatesOfClientsIsNotServedWithoutThat has a Gateway whose users rely on a check that gateways do not make.
+func TestAGatewayThatChecksCertificatesOfClientsIsNotServedWithoutThat(t *testing.T) {
+	certificate, key := haproxytest.Certificate(t, "www.a.org", 0)
+	for _, tls := range []string{"{frontend: {default: {validation: {caCertificateRefs: [{group: '', kind: ConfigMap, name: users}]}}}}", "{backend: {clientCertificateRef: {name: good}}}"} {
+		w := gatewayWorld(t, []string{strings.Replace(gatewayText, "listeners:", "tls: "+tls+"\n  listeners:", 1)}, routeText("web", `{parentRefs: [{name: edge}], rules: [{backendRefs: [{name: a, port: 80}]}]}`))
+		w.Secrets = []*core.Secret{tlsSecret("good", certificate, key)}
+		sites := publish.SitesOf(w)
+		require.Empty(t, sites.HTTP.Sites, tls)
+		require.Empty(t, sites.HTTP.Listeners, tls)
+	}
+}
+
+func TestListenersOfAListenerSetAreThoseOfItsGateway(t *testing.T) {
+	certificate, key := haproxytest.Certificate(t, "www.set.org", 0)
+	set := func(name, spec string) string { return "kind: ListenerSet\n" + routeText(name, spec) }
+	allows := strings.Replace(gatewayText, "gatewayClassName: burano", "gatewayClassName: burano\n  allowedListeners: {namespaces: {from: Same}}", 1)
+	texts := []string{
+		set("first", `{parentRef: {name: edge}, listeners: [{name: web, port: 8088, protocol: HTTP, hostname: set.org}, {name: safe, port: 8443, protocol: HTTPS, hostname: "*.set.org", tls: {certificateRefs: [{name: own}]}},
+			{name: again, port: 8443, protocol: HTTPS, hostname: "*.a.org", tls: {certificateRefs: [{name: own}]}}, {name: raw, port: 8090, protocol: TCP}]}`),
+		set("second", `{parentRef: {name: edge}, listeners: [{name: raw, port: 8090, protocol: HTTP}]}`),
+		routeText("own", `{parentRefs: [{name: edge}], rules: [{backendRefs: [{name: a, port: 80}]}]}`),
+		routeText("set", `{parentRefs: [{kind: ListenerSet, name: first}], rules: [{backendRefs: [{name: a, port: 80}]}]}`),
+		routeText("lost", `{parentRefs: [{kind: ListenerSet, name: second}, {name: edge, sectionName: raw}], rules: [{backendRefs: [{name: a, port: 80}]}]}`),
+		"kind: TCPRoute\n" + routeText("raw", `{parentRefs: [{kind: ListenerSet, name: first, port: 8090}], rules: [{backendRefs: [{name: a, port: 80, weight: 2}, {name: gone, port: 80}]}]}`),
+	}
+	sites := func(gateway string) publish.Sites {
+		w := gatewayWorld(t, []string{gateway}, texts...)
+		w.Secrets = []*core.Secret{tlsSecret("good", certificate, key), tlsSecret("own", certificate, key)}
+		return publish.SitesOf(w)
+	}
+	hosts := func(s publish.Sites, name string) (list []string) {
+		for _, path := range siteOf(s, route.KindHTTPRoute, name).Paths {
+			list = append(list, fmt.Sprintf("%s:%d", path.Host, path.Port))
+		}
+		return list
+	}
+	s := sites(allows)
+	require.Equal(t, []string{"set.org:8088", "*.set.org:8443"}, hosts(s, "set"), "without the listener whose name the Gateway has")
+	require.Equal(t, []string{":8088", "*.a.org:8443"}, hosts(s, "own"), "a route of the Gateway is not one of its ListenerSets")
+	require.Empty(t, hosts(s, "lost"), "an older ListenerSet has the port for another protocol, and a Gateway's sections are its own")
+	require.Equal(t, []route.Session{{Port: 8090, Targets: []route.Target{{Pool: "default/a/http", Weight: 2}, {Pool: "default/nobody.invalid/0", Weight: 1}}}}, siteOf(s, route.KindTCPRoute, "raw").Connections)
+	require.Equal(t, []route.Certificate{{Host: "*.set.org", Namespace: "default", Secret: "own"}}, siteOf(s, route.KindListenerSet, "first").Certificates)
+	for _, part := range s.Parts() {
+		require.NoError(t, part.Validate())
+	}
+	s = sites(gatewayText)
+	require.Empty(t, hosts(s, "set"), "a Gateway takes no ListenerSet by itself")
+	require.Empty(t, siteOf(s, route.KindListenerSet, "first"))
 }
 
 // TestSessionsThatLeadToABackendThatIsNoneAreRefused holds that nothing else that listens on the port gets them.
@@ -236,7 +319,7 @@ func TestWhatIsWrittenOfGatewaysIsValid(t *testing.T) {
 func definitions(t *testing.T, admin kubernetes.Interface) {
 	output, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
 	require.NoError(t, err)
-	for _, kind := range []string{"gatewayclasses", "gateways", "httproutes", "referencegrants", "tlsroutes"} {
+	for _, kind := range []string{"gatewayclasses", "gateways", "grpcroutes", "httproutes", "listenersets", "referencegrants", "tcproutes", "tlsroutes"} {
 		content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(output)), "config", "crd", "standard", "gateway.networking.k8s.io_"+kind+".yaml"))
 		require.NoError(t, err)
 		require.NoError(t, admin.CoreV1().RESTClient().Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").SetHeader("Content-Type", "application/yaml").Body(content).Do(t.Context()).Error())
@@ -350,15 +433,12 @@ spec:
   - {name: opens, port: 8444, protocol: TLS, hostname: a.org, tls: {mode: Terminate, certificateRefs: [{name: good}]}}
   - {name: passes, port: 8444, protocol: TLS, hostname: b.org, tls: {mode: Passthrough}}
 `)
-	eventually("a port does not open TLS sessions for TLSRoutes and pass them through", func() bool {
+	eventually("a port opens TLS sessions for TLSRoutes, and passes others through", func() bool {
 		var mixed api.Gateway
 		get("namespaces/default/gateways/mixed", &mixed)
-		for _, l := range mixed.Status.Listeners {
-			if texts := said(l.Conditions, mixed.Generation); !slices.Contains(texts, "Accepted=False/ProtocolConflict") || !slices.Contains(texts, "Conflicted=True/ProtocolConflict") {
-				return false
-			}
-		}
-		return len(mixed.Status.Listeners) == 2 && len(mixed.Status.Listeners[0].SupportedKinds) == 0 && len(mixed.Status.Listeners[1].SupportedKinds) == 1
+		return len(mixed.Status.Listeners) == 2 && slices.Contains(said(mixed.Status.Listeners[0].Conditions, mixed.Generation), "ResolvedRefs=False/InvalidCertificateRef") &&
+			slices.Contains(said(mixed.Status.Listeners[1].Conditions, mixed.Generation), "Programmed=True/Programmed") &&
+			len(mixed.Status.Listeners[0].SupportedKinds) == 1 && len(mixed.Status.Listeners[1].SupportedKinds) == 1
 	})
 	require.NoError(t, admin.CoreV1().RESTClient().Delete().AbsPath(base+"namespaces/default/gateways/mixed").Do(t.Context()).Error())
 	named := func(address string, addresses int, is ...string) func() bool {
@@ -383,6 +463,41 @@ spec:
 	}
 	eventually("a route with a backend that is not there says so", parents("web", "Accepted=True/Accepted", "ResolvedRefs=False/BackendNotFound"))
 	eventually("a route without a listener says so", parents("lost", "Accepted=False/NoMatchingParent", "ResolvedRefs=True/ResolvedRefs"))
+
+	// A ListenerSet adds a listener, and its route is of gRPC.
+	create("namespaces/default/listenersets", `
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: more, namespace: default}
+spec:
+  parentRef: {name: edge}
+  listeners:
+  - {name: calls, port: 8089, protocol: HTTP}
+  - {name: plain, port: 8088, protocol: TCP}
+`)
+	var set api.ListenerSet
+	setSays := func(is ...string) func() bool {
+		return func() bool {
+			get("namespaces/default/listenersets/more", &set)
+			return slices.Equal(is, said(set.Status.Conditions, set.Generation))
+		}
+	}
+	eventually("a Gateway takes no ListenerSet by itself", setSays("Accepted=False/NotAllowed", "Programmed=False/NotAllowed"))
+	require.NoError(t, admin.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(base+"namespaces/default/gateways/edge").Body([]byte(`{"spec":{"allowedListeners":{"namespaces":{"from":"Same"}}}}`)).Do(t.Context()).Error())
+	eventually("it takes those that it allows", setSays("Accepted=True/ListenersNotValid", "Programmed=True/Programmed"))
+	require.Equal(t, []string{"Accepted=False/ProtocolConflict", "Conflicted=True/ProtocolConflict", "Programmed=False/ProtocolConflict", "ResolvedRefs=True/ResolvedRefs"}, said(set.Status.Listeners[1].Conditions, set.Generation))
+	create("namespaces/default/grpcroutes", "apiVersion: gateway.networking.k8s.io/v1\nkind: GRPCRoute\n"+routeText("calls", `{parentRefs: [{kind: ListenerSet, name: more}], rules: [{matches: [{method: {service: a.B, method: C}}], backendRefs: [{name: a, port: 8080}]}]}`))
+	eventually("the route is attached", func() bool {
+		var object api.GRPCRoute
+		get("namespaces/default/grpcroutes/calls", &object)
+		get("namespaces/default/listenersets/more", &set)
+		get("namespaces/default/gateways/edge", &gateway)
+		return len(object.Status.Parents) == 1 && slices.Equal(said(object.Status.Parents[0].Conditions, object.Generation), []string{"Accepted=True/Accepted", "ResolvedRefs=True/ResolvedRefs"}) &&
+			set.Status.Listeners[0].AttachedRoutes == 1 && gateway.Status.AttachedListenerSets != nil && *gateway.Status.AttachedListenerSets == 1
+	})
+	for _, path := range []string{"grpcroutes/calls", "listenersets/more"} {
+		require.NoError(t, admin.CoreV1().RESTClient().Delete().AbsPath(base+"namespaces/default/"+path).Do(t.Context()).Error())
+	}
 
 	// The certificate is granted, and sealed for the gateway.
 	_, err = admin.CoreV1().Namespaces().Create(t.Context(), &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: "vault"}}, meta.CreateOptions{})

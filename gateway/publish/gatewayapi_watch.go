@@ -27,7 +27,7 @@ type gatewayClient struct {
 	rest       rest.Interface
 	parameters runtime.ParameterCodec
 	now        func() time.Time
-	classes, gateways, httpRoutes, tlsRoutes, grants,
+	classes, gateways, sets, httpRoutes, grpcRoutes, tcpRoutes, tlsRoutes, grants,
 	namespaces cache.SharedIndexInformer
 }
 
@@ -48,7 +48,10 @@ func newGatewayClient(config *rest.Config, namespaces cache.SharedIndexInformer,
 	c := &gatewayClient{rest: client, parameters: runtime.NewParameterCodec(scheme), now: now, namespaces: namespaces}
 	c.classes = c.informer("gatewayclasses", &api.GatewayClass{}, &api.GatewayClassList{})
 	c.gateways = c.informer("gateways", &api.Gateway{}, &api.GatewayList{})
+	c.sets = c.informer("listenersets", &api.ListenerSet{}, &api.ListenerSetList{})
 	c.httpRoutes = c.informer("httproutes", &api.HTTPRoute{}, &api.HTTPRouteList{})
+	c.grpcRoutes = c.informer("grpcroutes", &api.GRPCRoute{}, &api.GRPCRouteList{})
+	c.tcpRoutes = c.informer("tcproutes", &api.TCPRoute{}, &api.TCPRouteList{})
 	c.tlsRoutes = c.informer("tlsroutes", &api.TLSRoute{}, &api.TLSRouteList{})
 	c.grants = c.informer("referencegrants", &api.ReferenceGrant{}, &api.ReferenceGrantList{})
 	return c, nil
@@ -75,7 +78,7 @@ func (c *gatewayClient) informer(resource string, one, list runtime.Object) cach
 // informers are all that are to run.
 func (c *gatewayClient) informers() map[string]cache.SharedIndexInformer {
 	return map[string]cache.SharedIndexInformer{
-		"gatewayclasses": c.classes, "gateways": c.gateways, "httproutes": c.httpRoutes, "tlsroutes": c.tlsRoutes, "referencegrants": c.grants,
+		"gatewayclasses": c.classes, "gateways": c.gateways, "listenersets": c.sets, "httproutes": c.httpRoutes, "grpcroutes": c.grpcRoutes, "tcproutes": c.tcpRoutes, "tlsroutes": c.tlsRoutes, "referencegrants": c.grants,
 	}
 }
 
@@ -95,8 +98,8 @@ func (c *gatewayClient) world() *GatewayAPI {
 		}
 	}
 	return &GatewayAPI{
-		Classes: objects[*api.GatewayClass](c.classes), Gateways: objects[*api.Gateway](c.gateways), HTTPRoutes: objects[*api.HTTPRoute](c.httpRoutes),
-		TLSRoutes: objects[*api.TLSRoute](c.tlsRoutes), Grants: objects[*api.ReferenceGrant](c.grants), Namespaces: objects[*core.Namespace](c.namespaces),
+		Classes: objects[*api.GatewayClass](c.classes), Gateways: objects[*api.Gateway](c.gateways), Sets: objects[*api.ListenerSet](c.sets), HTTPRoutes: objects[*api.HTTPRoute](c.httpRoutes),
+		GRPCRoutes: objects[*api.GRPCRoute](c.grpcRoutes), TCPRoutes: objects[*api.TCPRoute](c.tcpRoutes), TLSRoutes: objects[*api.TLSRoute](c.tlsRoutes), Grants: objects[*api.ReferenceGrant](c.grants), Namespaces: objects[*core.Namespace](c.namespaces),
 	}
 }
 
@@ -130,6 +133,12 @@ func (c *gatewayClient) write(ctx context.Context, sites *Sites, gateways []rout
 		wanted.Status = sites.gatewayStatus(g, addresses, now)
 		put("gateways", wanted, equality.Semantic.DeepEqual(g.Status, wanted.Status))
 	}
+	for _, group := range sites.sets {
+		set := group.object.(*api.ListenerSet)
+		wanted := set.DeepCopy()
+		wanted.Status = sites.listenerSetStatus(group, addresses, now)
+		put("listenersets", wanted, equality.Semantic.DeepEqual(set.Status, wanted.Status))
+	}
 	for _, r := range sites.routes {
 		if len(r.verdicts) == 0 && !slices.ContainsFunc(r.status.Parents, func(p api.RouteParentStatus) bool { return p.ControllerName == Controller }) {
 			continue
@@ -141,6 +150,14 @@ func (c *gatewayClient) write(ctx context.Context, sites *Sites, gateways []rout
 			wanted := object.DeepCopy()
 			wanted.Status.RouteStatus = status
 			put("httproutes", wanted, same)
+		case *api.GRPCRoute:
+			wanted := object.DeepCopy()
+			wanted.Status.RouteStatus = status
+			put("grpcroutes", wanted, same)
+		case *api.TCPRoute:
+			wanted := object.DeepCopy()
+			wanted.Status.RouteStatus = status
+			put("tcproutes", wanted, same)
 		case *api.TLSRoute:
 			wanted := object.DeepCopy()
 			wanted.Status.RouteStatus = status

@@ -61,6 +61,7 @@ type Sites struct {
 	wanted       []route.Listener // ports that Ingresses and Gateways want, and since when
 	ours         []*networking.Ingress
 	gateways     []*gatewayState
+	sets         []*listenerGroup
 	routes       []*routeState
 	partial      bool                   // the state of Gateway API is unknown
 	conflicts    map[uint16]route.Route // the owner of a contested port
@@ -71,7 +72,7 @@ type Sites struct {
 func SitesOf(w World) Sites {
 	s := Sites{Certificates: make(map[types.NamespacedName][]byte), partial: w.GatewayAPI == nil}
 	s.ours = oursOf(w.Ingresses, w.Classes)
-	if len(s.ours) == 0 && (s.partial || len(w.GatewayAPI.Gateways)+len(w.GatewayAPI.HTTPRoutes)+len(w.GatewayAPI.TLSRoutes) == 0) {
+	if len(s.ours) == 0 && (s.partial || w.GatewayAPI.empty()) {
 		return s
 	}
 	b := builder{
@@ -100,12 +101,12 @@ func SitesOf(w World) Sites {
 		s.wanted = append(s.wanted, https)
 	}
 	if w.GatewayAPI != nil {
-		g := gatewayBuilder{builder: &b, api: *w.GatewayAPI, nodes: w.Gateways, byName: make(map[types.NamespacedName]*gatewayState), namespaces: make(map[string]labels.Set), ports: make(map[uint16]*route.Listener)}
+		g := gatewayBuilder{builder: &b, api: *w.GatewayAPI, nodes: w.Gateways, parents: make(map[parentKey]*listenerGroup), namespaces: make(map[string]labels.Set), ports: make(map[uint16]*route.Listener)}
 		for _, l := range s.wanted {
 			g.ports[l.Port] = &l
 		}
 		g.build()
-		s.wanted, s.gateways, s.routes = nil, g.gateways, g.routes
+		s.wanted, s.gateways, s.sets, s.routes = nil, g.gateways, g.sets, g.routes
 		for _, port := range slices.Sorted(maps.Keys(g.ports)) {
 			s.wanted = append(s.wanted, *g.ports[port])
 		}
@@ -134,7 +135,7 @@ func poolsOf(sites []route.Site) map[string]bool {
 				used[target.Pool] = true
 			}
 		}
-		for _, session := range site.Sessions {
+		for _, session := range slices.Concat(site.Sessions, site.Terminated, site.Connections) {
 			for _, target := range session.Targets {
 				used[target.Pool] = true
 			}
@@ -177,7 +178,7 @@ func uses(ingress *networking.Ingress, l route.Listener) bool {
 func (s *Sites) assignPorts(won []route.Listener, conflicts map[uint16]route.Route) {
 	s.Listeners, s.conflicts = won, conflicts
 	s.HTTP.Sites = slices.DeleteFunc(s.HTTP.Sites, func(site route.Site) bool {
-		return len(site.Paths)+len(site.Certificates)+len(site.Sessions) == 0 && site.Default == ""
+		return len(site.Paths)+len(site.Certificates)+len(site.Sessions)+len(site.Terminated)+len(site.Connections) == 0 && site.Default == ""
 	})
 	safe := slices.ContainsFunc(won, func(l route.Listener) bool { return l.TLS && !l.NoIngress })
 	for i := range s.HTTP.Sites {

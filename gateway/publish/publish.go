@@ -34,8 +34,8 @@ import (
 // In Kubernetes the publisher needs: get, list, watch on services, on endpointslices.discovery.k8s.io, on ingresses.networking.k8s.io, on
 // ingressclasses.networking.k8s.io and on secrets, of which it requests only the type kubernetes.io/tls; patch on services/status and on
 // ingresses.networking.k8s.io/status; create and patch on events. Without the rights for Ingresses it still publishes Services. Of
-// gateway.networking.k8s.io it reads gatewayclasses, gateways, httproutes, tlsroutes and referencegrants, as it does namespaces, and updates the statuses
-// of the first four; without these kinds, or rights, it publishes Services and Ingresses.
+// gateway.networking.k8s.io it reads gatewayclasses, gateways, listenersets, httproutes, grpcroutes, tcproutes, tlsroutes and referencegrants, as it does
+// namespaces, and updates the statuses of all but the last; without these kinds, or rights, it publishes Services and Ingresses.
 type Config struct {
 	Kubernetes *rest.Config
 	Etcd       *clientv3.Client

@@ -50,7 +50,8 @@ type HTTP struct {
 type Listener struct {
 	Port  uint16    `json:"port"`
 	TLS   bool      `json:"tls,omitempty"`
-	Since time.Time `json:"since"` // the port was given to it; a younger Service does not get it
+	TCP   bool      `json:"tcp,omitempty"` // connections are passed on as they are; a gateway of an earlier release answers them as HTTP, with 404
+	Since time.Time `json:"since"`         // the port was given to it; a younger Service does not get it
 	// Passes means that TLS sessions of some server names are passed through, and the others opened.
 	Passes bool `json:"passes,omitempty"`
 	// Names means that sites list the names that are opened there, and that sessions of all others are refused. Publishers of former releases have no such
@@ -72,13 +73,17 @@ type HTTPOptions struct {
 
 // Site is the gateways' configuration for an Ingress, a Gateway or a route. No other one has the same path of the same host with the same match.
 type Site struct {
-	Namespace    string        `json:"namespace"`
-	Ingress      string        `json:"ingress,omitempty"` // its name, or
-	Kind         string        `json:"kind,omitempty"`    // of Gateway API, and
-	Name         string        `json:"name,omitempty"`
-	Since        time.Time     `json:"since,omitzero"` // the older of two routes comes first
-	Paths        []Path        `json:"paths"`
-	Sessions     []Session     `json:"sessions,omitempty"`
+	Namespace string    `json:"namespace"`
+	Ingress   string    `json:"ingress,omitempty"` // its name, or
+	Kind      string    `json:"kind,omitempty"`    // of Gateway API, and
+	Name      string    `json:"name,omitempty"`
+	Since     time.Time `json:"since,omitzero"` // the older of two routes comes first
+	Paths     []Path    `json:"paths"`
+	Sessions  []Session `json:"sessions,omitempty"`
+	// Terminated are sessions that a gateway opens for TLSRoutes: backends get the content. A gateway of an earlier release refuses them.
+	Terminated []Session `json:"terminated,omitempty"`
+	// Connections are the destinations of whole ports, of TCPRoutes; their sessions have no host.
+	Connections  []Session     `json:"connections,omitempty"`
 	Opened       []Opened      `json:"opened,omitempty"`
 	Certificates []Certificate `json:"certificates,omitempty"`
 	// Default is the Secret, in the site's namespace, whose certificate is shown for hosts that have none; "": none. Gateways of an earlier release show one
@@ -153,6 +158,8 @@ func (h HTTP) For(gateway string) HTTP {
 	for _, site := range h.Sites {
 		site.Paths = slices.DeleteFunc(slices.Clone(site.Paths), func(p Path) bool { return elsewhere(p.Gateways) })
 		site.Sessions = slices.DeleteFunc(slices.Clone(site.Sessions), func(s Session) bool { return elsewhere(s.Gateways) })
+		site.Terminated = slices.DeleteFunc(slices.Clone(site.Terminated), func(s Session) bool { return elsewhere(s.Gateways) })
+		site.Connections = slices.DeleteFunc(slices.Clone(site.Connections), func(s Session) bool { return elsewhere(s.Gateways) })
 		site.Opened = slices.DeleteFunc(slices.Clone(site.Opened), func(o Opened) bool { return elsewhere(o.Gateways) })
 		site.Certificates = slices.DeleteFunc(slices.Clone(site.Certificates), func(c Certificate) bool { return elsewhere(c.Gateways) })
 		own.Sites = append(own.Sites, site)
@@ -261,7 +268,7 @@ func (p Part) Validate() error {
 			problems = append(problems, ValidHost(path.Host), ValidPath(path.Path), path.validate())
 			gateways(path.Gateways)
 		}
-		for _, session := range p.Site.Sessions {
+		for _, session := range slices.Concat(p.Site.Sessions, p.Site.Terminated, p.Site.Connections) {
 			problems = append(problems, session.validate())
 			gateways(session.Gateways)
 		}

@@ -10,9 +10,12 @@ import (
 
 // Kinds of the sources of sites, beside Ingresses, which have none.
 const (
-	KindGateway   = "Gateway"
-	KindHTTPRoute = "HTTPRoute"
-	KindTLSRoute  = "TLSRoute"
+	KindGateway     = "Gateway"
+	KindListenerSet = "ListenerSet"
+	KindHTTPRoute   = "HTTPRoute"
+	KindGRPCRoute   = "GRPCRoute"
+	KindTCPRoute    = "TCPRoute"
+	KindTLSRoute    = "TLSRoute"
 )
 
 // Limits of values in HAProxy's configuration, whose lines have 2,048 bytes.
@@ -22,6 +25,7 @@ const (
 	MaxConditions  = 16 // headers, or parameters, of a match or a filter
 	MaxTargets     = 16
 	MaxWeight      = 1_000_000
+	maxCORS        = 64
 )
 
 // Match is the further conditions of requests for a path.
@@ -54,6 +58,46 @@ type Filters struct {
 	Timeout  time.Duration `json:"timeout,omitempty"` // until the backend answers; 0: an hour
 	Status   int           `json:"status,omitempty"`  // answered without a backend
 	H2C      bool          `json:"h2c,omitempty"`     // the backend is asked by HTTP/2 without TLS
+	CORS     *CORS         `json:"cors,omitempty"`
+}
+
+// CORS are pages of which origins may read answers. A gateway of an earlier release says nothing of it.
+type CORS struct {
+	Origins     []string `json:"origins"` // https://www.example.com, with one asterisk for any characters of the host; or *
+	Methods     []string `json:"methods,omitempty"`
+	Headers     []string `json:"headers,omitempty"`
+	Expose      []string `json:"expose,omitempty"`
+	Credentials bool     `json:"credentials,omitempty"`
+	MaxAge      int32    `json:"maxAge,omitempty"` // seconds
+}
+
+// Any is true for a list that is an asterisk.
+func Any(list []string) bool { return slices.Contains(list, "*") }
+
+func (c *CORS) validate() error {
+	if c == nil {
+		return nil
+	}
+	for _, one := range []struct {
+		what   string
+		form   *regexp.Regexp
+		values []string
+	}{{"an origin", originForm, c.Origins}, {"a method of HTTP", methodForm, c.Methods}, {"the name of a header", headerForm, c.Headers}, {"the name of a header", headerForm, c.Expose}} {
+		if len(one.values) > maxCORS {
+			return fmt.Errorf("cors: %d values are more than the %d that gateways take", len(one.values), maxCORS)
+		}
+		size := 0
+		for _, value := range one.values {
+			size += len(value)
+			if value != "*" && !one.form.MatchString(value) || size > MaxHeaderValue {
+				return fmt.Errorf("cors: %.100q is not %s, or the list is longer than %d bytes", value, one.what, MaxHeaderValue)
+			}
+		}
+	}
+	if c.MaxAge < 0 {
+		return fmt.Errorf("cors: an age of %d seconds is none", c.MaxAge)
+	}
+	return nil
 }
 
 // Headers are changes of headers.
@@ -78,7 +122,7 @@ type Redirect struct {
 	Code   int    `json:"code"`
 }
 
-// Session is the destination of TLS sessions, unopened, by the client's name of the server.
+// Session is the destination of TLS sessions by the client's name of the server, or of all connections of a port.
 type Session struct {
 	Port    uint16   `json:"port"`
 	Host    string   `json:"host,omitempty"` // as in Path
@@ -99,9 +143,10 @@ var (
 	parameterForm = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,256}$`)
 	headerForm    = regexp.MustCompile(`^[A-Za-z0-9._-]{1,256}$`)
 	// valueForm has no control characters: a line break would begin another header.
-	valueForm = regexp.MustCompile(`^[^\x00-\x08\x0a-\x1f\x7f]+$`)
-	siteKinds = []string{KindGateway, KindHTTPRoute, KindTLSRoute}
-	redirects = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect}
+	valueForm  = regexp.MustCompile(`^[^\x00-\x08\x0a-\x1f\x7f]+$`)
+	originForm = regexp.MustCompile(`^https?://[a-z0-9.-]*[*]?[a-z0-9.-]*(:[0-9]{1,5})?$`)
+	siteKinds  = []string{KindGateway, KindListenerSet, KindHTTPRoute, KindGRPCRoute, KindTCPRoute, KindTLSRoute}
+	redirects  = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect}
 )
 
 func validPairs(what string, form *regexp.Regexp, longest int, pairs []Pair) error {
@@ -175,6 +220,9 @@ func (f Filters) Validate() error {
 		if r.Scheme != "http" && r.Scheme != "https" || r.Port == 0 || !slices.Contains(redirects, r.Code) {
 			return fmt.Errorf("a redirect to the scheme %.20q, port %d with the status %d is none", r.Scheme, r.Port, r.Code)
 		}
+	}
+	if err := f.CORS.validate(); err != nil {
+		return err
 	}
 	if f.Timeout < 0 || f.Timeout > MaxIdle || f.Timeout%time.Millisecond != 0 {
 		return fmt.Errorf("a timeout is whole milliseconds, at most %s, and not %s", MaxIdle, f.Timeout)
