@@ -20,7 +20,7 @@ import (
 //go:embed all:io.murano all:io.murano.applications all:com.mirantis.docker.Interfaces all:com.mirantis.docker.kubernetes.KubernetesCluster
 //go:embed all:com.mirantis.docker.DockerStandaloneHost all:com.mirantis.docker.kubernetes.KubernetesPod all:com.example.docker.DockerApp
 //go:embed all:io.burano.Gateways all:io.burano.GitSite all:io.burano.Glance all:io.burano.Guestbook all:io.burano.HTTPd all:io.burano.HTTPdSite all:io.burano.HelmRelease all:io.burano.Keystone all:io.burano.MariaDB all:io.burano.Memcached all:io.burano.Placement all:io.burano.RabbitMQ
-//go:embed all:io.burano.openstack all:io.burano.Nginx all:io.burano.NginxSite all:io.burano.PostgreSQL all:io.burano.Prometheus all:io.burano.PublicImage all:io.burano.Redis all:io.burano.Route all:io.burano.Tomcat
+//go:embed all:io.burano.openstack all:io.burano.Neutron all:io.burano.Nova all:io.burano.NovaCompute all:io.burano.NovaConductor all:io.burano.NovaScheduler all:io.burano.Nginx all:io.burano.NginxSite all:io.burano.PostgreSQL all:io.burano.Prometheus all:io.burano.PublicImage all:io.burano.Redis all:io.burano.Route all:io.burano.Tomcat
 var folders embed.FS
 
 // Packages returns the embedded packages, ordered by name.

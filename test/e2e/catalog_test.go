@@ -301,7 +301,7 @@ const documents = `
 // TestSitesServletsAndMetricsOfTheCatalogRunOnACluster has sites of a git repository, Tomcat and Prometheus on a cluster, and uses each by its protocol.
 func TestSitesServletsAndMetricsOfTheCatalogRunOnACluster(t *testing.T) {
 	soakOnly(t, "make soak runs this: it installs Debian's packages for each image, and waits minutes for a repository that is not there")
-	require.ElementsMatch(t, images.Applications(), slices.Compact(slices.Sorted(slices.Values(slices.Concat(catalogImages, webImages, []string{"glance", "keystone", "memcached", "placement", "rabbitmq"})))), "each image is run by a test")
+	require.ElementsMatch(t, images.Applications(), slices.Compact(slices.Sorted(slices.Values(slices.Concat(catalogImages, webImages, []string{"glance", "keystone", "memcached", "neutron", "nova", "placement", "rabbitmq"})))), "each image is run by a test")
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)

@@ -158,10 +158,17 @@ func askedService(ctx context.Context, method, address, token string, body io.Re
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("X-Auth-Token", token)
-	request.Header.Set("Content-Type", "application/json")
 	if method == http.MethodPut {
 		request.Header.Set("Content-Type", "application/octet-stream")
+	}
+	return sentToService(request, token)
+}
+
+// sentToService sends a request to a service of OpenStack, with JSON where its type of content is not set.
+func sentToService(request *http.Request, token string) ([]byte, error) {
+	request.Header.Set("X-Auth-Token", token)
+	if request.Header.Get("Content-Type") == "" {
+		request.Header.Set("Content-Type", "application/json")
 	}
 	response, err := identityClient.Do(request)
 	if err != nil {
@@ -170,7 +177,7 @@ func askedService(ctx context.Context, method, address, token string, body io.Re
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode >= http.StatusBadRequest {
-		err = fmt.Errorf("%s %s answers %s: %s", method, address, response.Status, text)
+		err = fmt.Errorf("%s %s answers %s: %s", request.Method, request.URL, response.Status, text)
 	}
 	return text, err
 }

@@ -21,6 +21,12 @@ func (w *world) keystone(t *testing.T, properties map[string]any) func(method st
 // services loads a Keystone, a Glance and a Placement with their database, and the first two with properties. It returns a function that calls a method of an object.
 func (w *world) services(t *testing.T, ofKeystone, ofGlance map[string]any) func(object, method string, arguments map[string]any) any {
 	t.Helper()
+	return w.servicesAnd(t, ofKeystone, ofGlance, func(func(name string) map[string]any) []any { return nil })
+}
+
+// servicesAnd is services with more objects, which more makes. It gets a function that makes a pod of the cluster.
+func (w *world) servicesAnd(t *testing.T, ofKeystone, ofGlance map[string]any, more func(pod func(name string) map[string]any) []any) func(object, method string, arguments map[string]any) any {
+	t.Helper()
 	model := environment(t, demo)
 	cluster := ""
 	for _, one := range model["applications"].([]any) {
@@ -45,6 +51,7 @@ func (w *world) services(t *testing.T, ofKeystone, ofGlance map[string]any) func
 		map[string]any{"?": map[string]any{"type": "io.burano.MariaDB", "id": "store"}, "name": "mariadb", "host": "data"},
 		map[string]any{"?": map[string]any{"type": "io.burano.Memcached", "id": "memcached"}, "name": "memcached", "host": "memory"},
 		map[string]any{"?": map[string]any{"type": "io.burano.RabbitMQ", "id": "rabbitmq"}, "name": "rabbitmq", "host": "queue"}, keystone, glance, placement)
+	model["applications"] = append(model["applications"].([]any), more(pod)...)
 	interpreter, _ := w.load(t, model)
 	return func(object, method string, arguments map[string]any) any {
 		t.Helper()
