@@ -208,6 +208,11 @@ function Parts({ environment, object, cluster, checked, model, details }: PartsP
             {words.virtualAddress}: <code>{cluster.virtual_address.floating_address || cluster.virtual_address.address}</code>
           </Content>
         )}
+        {cluster.api_address && (
+          <Content component="p" className="burano-breaks">
+            {words.apiAddress}: <code>{cluster.api_address.floating_address || cluster.api_address.address}</code>
+          </Content>
+        )}
         {cluster.gateway_scaling && (
           <Content component="p" className="burano-breaks">
             {words.gatewayScaling(cluster.gateway_scaling.minimum ?? 0, cluster.gateway_scaling.maximum ?? 0, cluster.gateway_scaling.sessions ?? 0)}{' '}

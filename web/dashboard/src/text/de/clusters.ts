@@ -7,6 +7,7 @@ export const clusters: Texts['clusters'] = {
   api: 'API-Server',
   registry: 'Registry für Container-Images',
   virtualAddress: 'Adresse der Gateways',
+  apiAddress: 'Adresse der Master',
   kubeconfig: 'Kubeconfig herunterladen',
   kubeconfigUse: 'Benutzen mit',
   nodes: 'Nodes',

@@ -5,6 +5,7 @@ export const clusters = {
   api: 'API server',
   registry: 'Registry of container images',
   virtualAddress: 'Address of the gateways',
+  apiAddress: 'Address of the masters',
   kubeconfig: 'Download kubeconfig',
   kubeconfigUse: 'Use it with',
   nodes: 'Nodes',
