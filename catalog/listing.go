@@ -15,7 +15,7 @@ import (
 // DefaultPage is the default number of listed packages, and MaxPage the largest: Murano's limit_param_default and api_limit_max. The first is 20 there,
 // which the packages that come with Burano would fill; they fit into this one twice.
 const (
-	DefaultPage = 60
+	DefaultPage = 80
 	MaxPage     = 100
 )
 
