@@ -167,6 +167,7 @@ func newEcho(config Config) *echo.Echo {
 	draftHandlers{config.Orchestrator}.register(burano)
 	historyHandlers{config.Orchestrator.History(), config.Limits.Values}.register(burano)
 	choiceHandlers{config.Choices}.register(burano)
+	newNeedHandlers(config).register(burano)
 	cloudHandlers{config.MarkImage, config.AllProjects, config.Examine, config.Limits.Values}.register(burano)
 	projectRoleHandlers{config.Projects}.register(burano)
 	burano.GET("/version", showVersion)

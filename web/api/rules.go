@@ -119,6 +119,7 @@ var rules = map[string]string{
 	"GET /burano/v1/environments/:environment/components":                   "show_environment",
 	"GET /burano/v1/environments/:environment/findings":                     "show_environment",
 	"GET /burano/v1/classes":                                                "get_package",
+	"GET /burano/v1/needs":                                                  "get_package",
 	"GET /burano/v1/packages":                                               "get_package",
 	"GET /burano/v1/packages/:package":                                      "get_package",
 	"PUT /burano/v1/packages/:package":                                      "upload_package",
