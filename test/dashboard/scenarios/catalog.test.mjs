@@ -57,3 +57,26 @@ scenario('who looks for an application for an environment finds the way back to 
   await page.getByRole('link', { name: 'Back to the environment' }).click();
   await page.waitForURL((url) => url.pathname.endsWith(`environments/${id}`));
 });
+
+scenario('what works here comes first in the catalog, and a card names what is missing and who mends it', {}, async (page) => {
+  await page.addInitScript(axe);
+  const { applications } = await call(page.context().request, 'GET', '/burano/v1/needs');
+  const unmet = new Set(applications.filter((one) => one.works === false).map((one) => one.id));
+  assert.ok(unmet.size > 0 && unmet.size < applications.length, `${unmet.size} of ${applications.length} do not work here`);
+  await page.goto('catalog');
+  const nginx = page.locator('.pf-v6-c-card').filter({ has: page.getByRole('link', { name: 'nginx', exact: true }) });
+  await nginx.getByText('There is no container image glance.local/nginx:1.22. To be mended by: members of the project or the operator of the cloud.').waitFor();
+  const cards = await page.locator('.pf-v6-c-card h2 a').evaluateAll((links) => links.map((link) => link.pathname.split('/').at(-1)));
+  const works = cards.map((id) => !unmet.has(id));
+  assert.deepEqual(works, works.toSorted((a, b) => Number(b) - Number(a)), 'what works comes first');
+  assert.deepEqual(await blemishes(page), []);
+  await nginx.getByRole('link', { name: 'nginx', exact: true }).click();
+  await page.getByRole('heading', { name: /It does not work here yet$/ }).waitFor();
+  assert.deepEqual(await blemishes(page), []);
+
+  // A cloud that does not answer hides nothing.
+  await page.route('**/burano/v1/needs*', (route) => route.fulfill({ json: { applications: applications.map((one) => ({ ...one, works: null, missing: [] })) } }));
+  await page.goto('catalog');
+  await nginx.waitFor();
+  assert.equal(await page.getByText('It does not work here yet').count(), 0);
+});

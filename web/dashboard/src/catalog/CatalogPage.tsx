@@ -24,11 +24,13 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
 
 import { environmentQuery } from '../environments/environments';
+import { useRegion } from '../regions/regions';
 import { Failure } from '../shell/Failure';
 import { useFirstText } from '../text';
-import { applicationsQuery, categoriesQuery, type Package } from './catalog';
+import { applicationsQuery, categoriesQuery, needsQuery, workingFirst, type Need, type Package } from './catalog';
 import { PackageLogo } from './PackageLogo';
 
+const Missing = lazy(() => import('./Missing').then(({ Missing }) => ({ default: Missing })));
 const Nothing = lazy(() => import('./Nothing').then(({ Nothing }) => ({ default: Nothing })));
 
 /** All applications that can be added to environments. The search is part of the address. */
@@ -42,7 +44,8 @@ export function CatalogPage() {
   const categories = useQuery(categoriesQuery);
   const look = (next: { search?: string; category?: string }) =>
     void navigate({ to: '.', search: { search: search || undefined, category: category || undefined, environment, ...next }, replace: true });
-  const list = applications.data ?? [];
+  const needs = useQuery(needsQuery(useRegion().region)).data;
+  const list = needs ? workingFirst(applications.data ?? [], needs) : (applications.data ?? []);
   return (
     <>
       <PageSection>
@@ -88,7 +91,7 @@ export function CatalogPage() {
         )}
         <Gallery hasGutter minWidths={{ default: '100%', sm: '18rem' }} role="group" aria-label={words.title}>
           {list.map((one) => (
-            <Tile key={one.id} application={one} environment={environment} />
+            <Tile key={one.id} application={one} needs={needs?.get(one.id ?? '')} environment={environment} />
           ))}
         </Gallery>
       </PageSection>
@@ -96,7 +99,7 @@ export function CatalogPage() {
   );
 }
 
-function Tile({ application, environment }: { application: Package; environment?: string }) {
+function Tile({ application, needs, environment }: { application: Package; needs: Need | undefined; environment?: string }) {
   const text = useFirstText();
   return (
     <Card isFullHeight>
@@ -110,6 +113,11 @@ function Tile({ application, environment }: { application: Package; environment?
       </CardTitle>
       <CardBody isFilled>
         <p className="burano-tile-text">{application.description}</p>
+        {needs && needs.missing.length > 0 && (
+          <Suspense>
+            <Missing of={needs} isShort />
+          </Suspense>
+        )}
       </CardBody>
       <CardFooter>
         {application.author && <p>{text.catalog.by(application.author)}</p>}

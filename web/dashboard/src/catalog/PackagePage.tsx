@@ -34,8 +34,9 @@ import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
 import { definitionQuery } from '../wizard/definition';
 import { licenseOf, needsOf, quickName, supplierOf } from './about';
-import { packageQuery, versionsQuery, type Package } from './catalog';
+import { needsQuery, packageQuery, versionsQuery, type Package } from './catalog';
 import { ChooseEnvironment } from './ChooseEnvironment';
+import { Missing } from './Missing';
 import { PackageLogo } from './PackageLogo';
 
 const Markdown = lazy(() => import('./Markdown'));
@@ -77,6 +78,7 @@ function Details({ application }: { application: Package }) {
   const needs = definition.data?.source === 'forms' ? needsOf(forms, words) : [];
   const license = licenseOf(forms);
   const supplier = supplierOf(application.supplier);
+  const unmet = useQuery(needsQuery(useRegion().region)).data?.get(id);
   return (
     <>
       <PageSection>
@@ -92,6 +94,7 @@ function Details({ application }: { application: Package }) {
         </Flex>
       </PageSection>
       <PageSection isFilled>
+        {unmet && unmet.missing.length > 0 && <Missing of={unmet} />}
         <Grid hasGutter>
           <GridItem lg={8}>
             <Flex direction={{ default: 'column' }} rowGap={{ default: 'rowGapMd' }} alignItems={{ default: 'alignItemsStretch' }}>

@@ -21,6 +21,29 @@ export const applicationsQuery = (search: string, category: string) =>
     placeholderData: (before) => before,
   });
 
+export type Need = Schema<'ApplicationNeeds'>;
+
+/** The needs of applications that the cloud of the project does not meet, by packages. They come after the catalog: the cloud is asked for them. */
+export const needsQuery = (region: string) =>
+  queryOptions({
+    queryKey: ['needs', region],
+    queryFn: async () => {
+      const { applications } = await answered(api.GET('/burano/v1/needs', { params: { query: region ? { region } : {} } }));
+      return new Map(applications.map((one) => [one.id, one]));
+    },
+    staleTime: 60_000,
+    retry: false,
+  });
+
+/** The applications that work here first, then the ones of which that is not known; their order stays otherwise. */
+export const workingFirst = (list: Package[], needs: ReadonlyMap<string, Need>): Package[] => {
+  const rank = (one: Package): number => {
+    const { works } = needs.get(one.id ?? '') ?? {};
+    return works === false ? 2 : works === true ? 0 : 1;
+  };
+  return list.toSorted((a, b) => rank(a) - rank(b));
+};
+
 export const categoriesQuery = queryOptions({
   queryKey: ['categories'],
   queryFn: async () => (await answered(api.GET('/v1/catalog/categories'))).categories ?? [],

@@ -16,6 +16,7 @@ import { first } from './first';
 import { help } from './help';
 import { images } from './images';
 import { kubeconfig } from './kubeconfig';
+import { needs } from './needs';
 import { notices } from './notices';
 import { packages } from './packages';
 import { palette } from './palette';
@@ -49,6 +50,7 @@ export const de: Texts = {
   help,
   images,
   kubeconfig,
+  needs,
   notices,
   packages,
   palette,
