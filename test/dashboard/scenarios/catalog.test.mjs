@@ -1,4 +1,5 @@
-import { assert, calm, environment, scenario, sees } from './harness.mjs';
+import { axe, blemishes } from './axe.mjs';
+import { assert, call, calm, environment, scenario, sees } from './harness.mjs';
 
 const tile = (page, name) => page.getByRole('heading', { level: 2, name });
 
