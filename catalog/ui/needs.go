@@ -1,12 +1,6 @@
 package ui
 
-import (
-	"slices"
-	"strings"
-)
-
-// ContainerHost begins the names of container images that the cloud's image service is to have.
-const ContainerHost = "glance.local/"
+import "slices"
 
 // Size is the least size of a server; 0 for any.
 type Size struct {
@@ -22,8 +16,9 @@ type Needs struct {
 	Containers []string // names of container images that the forms suggest, in the cloud's image service
 }
 
-// NeedsOf reads the needs from forms that nobody has filled in. Optional fields need nothing.
-func NeedsOf(forms []FormView) (needs Needs) {
+// NeedsOf reads the needs from empty forms. Optional fields need nothing. inCloud reports whether a name is that of a container image in the cloud's
+// image service.
+func NeedsOf(forms []FormView, inCloud func(name string) bool) (needs Needs) {
 	for _, form := range forms {
 		for _, field := range form.Fields {
 			suggested, _ := field.Initial.(string)
@@ -34,7 +29,7 @@ func NeedsOf(forms []FormView) (needs Needs) {
 			case field.Type == "flavor" && field.Required:
 				limits, _ := field.Options["requirements"].(map[string]any)
 				needs.Sizes = append(needs.Sizes, Size{CPUs: number(limits["min_vcpus"]), Memory: number(limits["min_memory_mb"]), Disk: number(limits["min_disk"])})
-			case strings.HasPrefix(suggested, ContainerHost):
+			case inCloud(suggested):
 				needs.Containers = append(needs.Containers, suggested)
 			}
 		}

@@ -60,7 +60,7 @@ type Config struct {
 	// Backups are the backups of environments; nil: there are none.
 	Backups *orchestrator.Backups
 	// Choices lists a caller's choices in the cloud (openstack.Service); nil: the cloud is not asked.
-	Choices func(ctx context.Context, caller identity.Caller, kind, region string) (any, error)
+	Choices choicesFunc
 	// MarkImage marks an image for forms (openstack.Service), nil takes the mark away; AllProjects lists the projects of the cloud. nil: the
 	// cloud is not asked.
 	MarkImage   func(ctx context.Context, caller identity.Caller, id string, mark *openstack.Mark) error

@@ -97,17 +97,18 @@ func showVersion(c echo.Context) error {
 	}{version.Version, version.Commit()})
 }
 
+// choicesFunc lists a caller's choices of a kind in a region of the cloud (openstack.Service).
+type choicesFunc = func(ctx context.Context, caller identity.Caller, kind, region string) (any, error)
+
 // choiceHandlers answer the choices of forms from the cloud.
-type choiceHandlers struct {
-	choices func(ctx context.Context, caller identity.Caller, kind, region string) (any, error)
-}
+type choiceHandlers struct{ choices choicesFunc }
 
 func (h choiceHandlers) register(v1 *echo.Group) { v1.GET("/cloud/:kind", h.list) }
 
 // list answers the caller's choices in a form.
 func (h choiceHandlers) list(c echo.Context) error {
 	if h.choices == nil {
-		return fault.New(fault.NotFound, "This Burano asks no cloud")
+		return noCloud()
 	}
 	ctx, caller := calling(c)
 	list, err := h.choices(ctx, caller, c.Param("kind"), c.QueryParam("region"))

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/ui"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -33,12 +35,12 @@ const (
 // needHandlers compare the needs of applications with the offer of the cloud.
 type needHandlers struct {
 	catalog *catalog.Service
-	choices func(ctx context.Context, caller identity.Caller, kind, region string) (any, error)
+	choices choicesFunc
 	log     *slog.Logger
 	now     func() time.Time
 	offers  *lru.Cache[string, recent]
 	asking  *singleflight.Group
-	needs   *neededs
+	needs   *knownNeeds
 }
 
 // recent is an offer, and the time until which it is used.
@@ -47,10 +49,10 @@ type recent struct {
 	until time.Time
 }
 
-// neededs are the needs of packages by their ids. An update of a package's description changes none.
-type neededs struct {
+// knownNeeds are the needs of packages by their ids. The forms of a package never change: another upload has another id.
+type knownNeeds struct {
 	mutex sync.Mutex
-	known map[string]*ui.Needs // nil: they cannot be read
+	known map[string]*ui.Needs // nil: the forms do not show them
 }
 
 func newNeedHandlers(config Config) needHandlers {
@@ -58,16 +60,40 @@ func newNeedHandlers(config Config) needHandlers {
 	if err != nil {
 		panic(err) // the size is not positive
 	}
-	return needHandlers{config.Catalog, config.Choices, config.Logger, time.Now, offers, &singleflight.Group{}, &neededs{known: map[string]*ui.Needs{}}}
+	return needHandlers{config.Catalog, config.Choices, config.Logger, time.Now, offers, &singleflight.Group{}, &knownNeeds{known: map[string]*ui.Needs{}}}
 }
 
 func (h needHandlers) register(v1 *echo.Group) { v1.GET("/needs", h.list) }
 
 // offer is the part of a cloud that a project can use.
 type offer struct {
-	images  []openstack.ImageChoice
-	flavors []openstack.FlavorChoice
-	quota   []openstack.QuotaChoice
+	images     map[string]bool // types of images for servers, "" among them for an image without a type
+	containers map[string]bool // names of container images
+	flavors    []openstack.FlavorChoice
+	quota      []openstack.QuotaChoice
+}
+
+// newOffer keeps the types and names of images: a project may have thousands of images.
+func newOffer(images []openstack.ImageChoice, flavors []openstack.FlavorChoice, quota []openstack.QuotaChoice) *offer {
+	made := &offer{map[string]bool{}, map[string]bool{}, flavors, quota}
+	for _, one := range images {
+		if openstack.IsContainerImage(one.Name) {
+			made.containers[one.Name] = true
+		} else {
+			made.images[one.Type] = true
+		}
+	}
+	return made
+}
+
+// hasImage reports whether servers can boot from an image of a type, or of a kind of it, as linux.kubernetes is one of linux.
+func (o *offer) hasImage(wanted string) bool {
+	for kind := range o.images {
+		if wanted == "" || kind == wanted || strings.HasPrefix(kind, wanted+".") {
+			return true
+		}
+	}
+	return false
 }
 
 // missingJSON is an unmet need. Mends are the roles that can meet it, in the order in which to ask them.
@@ -98,10 +124,7 @@ func (h needHandlers) list(c echo.Context) error {
 	list := make([]neededJSON, len(records))
 	for i, record := range records {
 		list[i] = neededJSON{ID: record.ID, Missing: []missingJSON{}}
-		needs, err := h.needsOf(ctx, catalogCaller(c), record.ID)
-		if err != nil {
-			return err
-		}
+		needs := h.needsOf(ctx, catalogCaller(c), record.ID)
 		if needs == nil || offered == nil {
 			continue
 		}
@@ -114,23 +137,28 @@ func (h needHandlers) list(c echo.Context) error {
 	}{list})
 }
 
-// needsOf are the needs of a package; nil when they cannot be read.
-func (h needHandlers) needsOf(ctx context.Context, caller identity.Caller, id string) (*ui.Needs, error) {
+// needsOf are the needs of a package; nil when its forms do not show them.
+func (h needHandlers) needsOf(ctx context.Context, caller identity.Caller, id string) *ui.Needs {
 	h.needs.mutex.Lock()
 	known, is := h.needs.known[id]
 	h.needs.mutex.Unlock()
 	if is {
-		return known, nil
+		return known
 	}
+	_, definition, err := h.catalog.Forms(ctx, caller, id)
 	var needs *ui.Needs
-	if _, definition, err := h.catalog.Forms(ctx, caller, id); err == nil && definition.ParametersSource == "" {
+	switch kind := fault.KindOf(err); {
+	case err == nil && definition.ParametersSource == "":
 		if forms, err := definition.Describe(ctx, nil); err == nil {
-			read := ui.NeedsOf(forms)
+			read := ui.NeedsOf(forms, openstack.IsContainerImage)
 			needs = &read
 		}
+	case err != nil && kind != fault.NotFound && kind != fault.Invalid: // no forms, or bad ones, stay so
+		h.log.InfoContext(ctx, "the needs of a package are not known", "package", id, "error", err)
+		return nil
 	}
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil
 	}
 	h.needs.mutex.Lock()
 	defer h.needs.mutex.Unlock()
@@ -138,7 +166,7 @@ func (h needHandlers) needsOf(ctx context.Context, caller identity.Caller, id st
 		clear(h.needs.known)
 	}
 	h.needs.known[id] = needs
-	return needs, nil
+	return needs
 }
 
 // offered is the offer of the cloud to the caller's project; nil when the cloud does not answer.
@@ -167,22 +195,31 @@ func (h needHandlers) offered(ctx context.Context, caller identity.Caller, regio
 }
 
 func (h needHandlers) ask(ctx context.Context, caller identity.Caller, region string) (*offer, error) {
-	made := &offer{}
+	var images []openstack.ImageChoice
+	var flavors []openstack.FlavorChoice
+	var quota []openstack.QuotaChoice
 	group, ctx := errgroup.WithContext(ctx)
-	for kind, take := range map[string]func(any){
-		"images":  func(list any) { made.images, _ = list.([]openstack.ImageChoice) },
-		"flavors": func(list any) { made.flavors, _ = list.([]openstack.FlavorChoice) },
-		"quota":   func(list any) { made.quota, _ = list.([]openstack.QuotaChoice) },
-	} {
-		group.Go(func() error {
-			list, err := h.choices(ctx, caller, kind, region)
-			if err == nil {
-				take(list)
-			}
-			return err
-		})
+	group.Go(func() error { return choose(ctx, h.choices, caller, "images", region, &images) })
+	group.Go(func() error { return choose(ctx, h.choices, caller, "flavors", region, &flavors) })
+	group.Go(func() error { return choose(ctx, h.choices, caller, "quota", region, &quota) })
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
-	return made, group.Wait()
+	return newOffer(images, flavors, quota), nil
+}
+
+// choose reads the choices of a kind into a list.
+func choose[T any](ctx context.Context, choices choicesFunc, caller identity.Caller, kind, region string, into *[]T) error {
+	list, err := choices(ctx, caller, kind, region)
+	if err != nil {
+		return err
+	}
+	found, is := list.([]T)
+	if !is {
+		return fmt.Errorf("the choices of %s are %T", kind, list)
+	}
+	*into = found
+	return nil
 }
 
 // Roles that can meet a need.
@@ -195,14 +232,12 @@ const (
 func (o *offer) missing(needs ui.Needs) []missingJSON {
 	list := []missingJSON{}
 	for _, kind := range needs.Images {
-		if !slices.ContainsFunc(o.images, func(one openstack.ImageChoice) bool {
-			return kind == "" || one.Type == kind || strings.HasPrefix(one.Type, kind+".")
-		}) {
+		if !o.hasImage(kind) {
 			list = append(list, missingJSON{Kind: "image", Name: kind, Mends: []string{mendsOperator}})
 		}
 	}
 	for _, name := range needs.Containers {
-		if !slices.ContainsFunc(o.images, func(one openstack.ImageChoice) bool { return one.Name == name }) {
+		if !o.containers[name] {
 			list = append(list, missingJSON{Kind: "container-image", Name: name, Mends: []string{mendsProject, mendsOperator}})
 		}
 	}

@@ -14,11 +14,11 @@ import (
 )
 
 func TestAMissingPartOfTheCloudIsNamedWithWhoMendsIt(t *testing.T) {
-	o := &offer{
-		images:  []openstack.ImageChoice{{Name: "node", Type: "linux.kubernetes"}, {Name: "glance.local/nginx:1.22"}},
-		flavors: []openstack.FlavorChoice{{Name: "small", CPUs: 1, RAM: 1024, Disk: 10}, {Name: "large", CPUs: 8, RAM: 16384, Disk: 100}},
-		quota:   []openstack.QuotaChoice{{Resource: "instances", Used: 9, Limit: 10}, {Resource: "cores", Used: 18, Limit: 20}, {Resource: "ram", Used: 0, Limit: -1}},
-	}
+	o := newOffer(
+		[]openstack.ImageChoice{{Name: "node", Type: "linux.kubernetes"}, {Name: "glance.local/nginx:1.22"}},
+		[]openstack.FlavorChoice{{Name: "small", CPUs: 1, RAM: 1024, Disk: 10}, {Name: "large", CPUs: 8, RAM: 16384, Disk: 100}},
+		[]openstack.QuotaChoice{{Resource: "instances", Used: 9, Limit: 10}, {Resource: "cores", Used: 18, Limit: 20}, {Resource: "ram", Used: 0, Limit: -1}},
+	)
 	for name, c := range map[string]struct {
 		needs ui.Needs
 		want  []missingJSON
@@ -34,6 +34,8 @@ func TestAMissingPartOfTheCloudIsNamedWithWhoMendsIt(t *testing.T) {
 	} {
 		require.Equal(t, c.want, o.missing(c.needs), name)
 	}
+	containers := newOffer([]openstack.ImageChoice{{Name: "glance.local/nginx:1.22"}}, nil, nil)
+	require.Len(t, containers.missing(ui.Needs{Images: []string{""}}), 1, "no server boots from a container image")
 }
 
 func TestApplicationsAreComparedWithTheCloudOfTheProject(t *testing.T) {

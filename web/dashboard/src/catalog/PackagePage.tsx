@@ -34,9 +34,9 @@ import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
 import { definitionQuery } from '../wizard/definition';
 import { licenseOf, needsOf, quickName, supplierOf } from './about';
-import { needsQuery, packageQuery, versionsQuery, type Package } from './catalog';
+import { packageQuery, versionsQuery, type Package } from './catalog';
 import { ChooseEnvironment } from './ChooseEnvironment';
-import { Missing } from './Missing';
+import { MissingIn } from './Missing';
 import { PackageLogo } from './PackageLogo';
 
 const Markdown = lazy(() => import('./Markdown'));
@@ -78,7 +78,7 @@ function Details({ application }: { application: Package }) {
   const needs = definition.data?.source === 'forms' ? needsOf(forms, words) : [];
   const license = licenseOf(forms);
   const supplier = supplierOf(application.supplier);
-  const unmet = useQuery(needsQuery(useRegion().region)).data?.get(id);
+  const { region } = useRegion();
   return (
     <>
       <PageSection>
@@ -94,7 +94,7 @@ function Details({ application }: { application: Package }) {
         </Flex>
       </PageSection>
       <PageSection isFilled>
-        {unmet && unmet.missing.length > 0 && <Missing of={unmet} />}
+        {application.type === 'Application' && <MissingIn region={region} id={id} />}
         <Grid hasGutter>
           <GridItem lg={8}>
             <Flex direction={{ default: 'column' }} rowGap={{ default: 'rowGapMd' }} alignItems={{ default: 'alignItemsStretch' }}>

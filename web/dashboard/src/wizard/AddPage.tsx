@@ -4,10 +4,12 @@ import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
 
 import { packageQuery } from '../catalog/catalog';
+import { MissingIn } from '../catalog/Missing';
 import { deployUnseen, discard } from '../draft/draft';
 import { useDraft } from '../draft/useDraft';
 import { deleteEnvironment, environmentQuery, environmentsQuery } from '../environments/environments';
 import { EnvironmentTrail } from '../environments/EnvironmentTrail';
+import { useRegionOf } from '../regions/regions';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { ApplicationWizard } from './ApplicationWizard';
@@ -28,6 +30,7 @@ export function AddPage() {
   const { user, draft } = useDraft(environment);
   const definition = useQuery(definitionQuery(id));
   const application = useQuery(packageQuery(id));
+  const region = useRegionOf(environment);
   const taken = useQuery(takenQuery(client, user, environment));
   const place = useMemo(() => ({ environment, path: [] }), [environment]);
   const toEnvironment = () => navigate({ to: '/environments/$environment', params: { environment } });
@@ -59,6 +62,7 @@ export function AddPage() {
         {definition.data?.source === 'schema' && <Content component="p">{words.schema}</Content>}
         {definition.data?.source === 'json' && <Content component="p">{words.json}</Content>}
         {draft?.state === 'outdated' && <Alert variant="warning" isInline title={words.outdated} />}
+        {region !== undefined && <MissingIn region={region} id={id} />}
         {error && <Failure error={error} />}
       </PageSection>
       <PageSection isFilled type="wizard">

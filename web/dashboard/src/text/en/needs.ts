@@ -1,10 +1,10 @@
 export const needs = {
-  title: 'It does not work here yet',
+  title: 'Not ready in this project yet',
   image: (type: string) => (type ? `There is no image of the type ${type}.` : 'There is no image for servers.'),
-  containerImage: (name: string) => `There is no container image ${name}.`,
-  flavor: (vcpus: number, memory: string, disk: number) => `There is no flavor with ${vcpus} vCPU, ${memory} of memory and ${disk} GiB of disk.`,
-  quota: (resource: string) => `The quota is used up: ${resource}.`,
-  mends: (roles: string) => `To be mended by: ${roles}.`,
+  containerImage: (name: string) => `There is no container image ${name}; the form accepts another one, also of a registry.`,
+  flavor: (limits: string) => (limits ? `There is no flavor with ${limits}.` : 'There is no flavor.'),
+  quota: (resource: string) => `The quota leaves too little: ${resource}.`,
+  mends: (roles: string) => `Who can mend it: ${roles}.`,
   or: ' or ',
   roles: { project: 'members of the project', operator: 'the operator of the cloud' },
 };
