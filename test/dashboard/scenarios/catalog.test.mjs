@@ -79,7 +79,7 @@ scenario('what works here comes first in the catalog, and a card names what is m
   assert.deepEqual(await blemishes(page), []);
 
   // The wizard has the notice, too, and hinders nobody.
-  const { id } = await environment(page.context().request);
+  const id = await environment(page.context().request);
   await page.goto(`environments/${id}/add/${nginxId}`);
   await page.getByRole('heading', { name: /Not ready in this project yet$/ }).waitFor();
   assert.deepEqual(await blemishes(page), []);
