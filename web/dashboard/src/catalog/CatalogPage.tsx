@@ -28,9 +28,9 @@ import { useRegion } from '../regions/regions';
 import { Failure } from '../shell/Failure';
 import { useFirstText } from '../text';
 import { applicationsQuery, categoriesQuery, needsQuery, workingFirst, type Need, type Package } from './catalog';
+import { Missing } from './Missing';
 import { PackageLogo } from './PackageLogo';
 
-const Missing = lazy(() => import('./Missing').then(({ Missing }) => ({ default: Missing })));
 const Nothing = lazy(() => import('./Nothing').then(({ Nothing }) => ({ default: Nothing })));
 
 /** All applications that can be added to environments. The search is part of the address. */
