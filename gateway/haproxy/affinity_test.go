@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -30,8 +29,7 @@ func named(t *testing.T, name string) route.Backend {
 			_ = connection.Close()
 		}
 	}()
-	at := netip.MustParseAddrPort(listener.Addr().String())
-	return route.Backend{Address: at.Addr().String(), Port: at.Port(), Ready: true}
+	return backendAt(listener)
 }
 
 // whose are the backends of some clients, by their addresses.

@@ -31,6 +31,7 @@ func corsRules(c *route.CORS) (requests models.HTTPRequestRules, responses model
 		}
 		return literal(strings.Join(list, ", "))
 	}
+	vary := [2]string{"Vary", "Origin"}
 	headers := [][2]string{{"Access-Control-Allow-Origin", "%[var(txn.origin)]"}}
 	if c.Credentials {
 		headers = append(headers, [2]string{"Access-Control-Allow-Credentials", "true"})
@@ -42,20 +43,19 @@ func corsRules(c *route.CORS) (requests models.HTTPRequestRules, responses model
 	for _, header := range headers {
 		responses = append(responses, &models.HTTPResponseRule{Type: models.HTTPResponseRuleTypeSetDashHeader, HdrName: header[0], HdrFormat: header[1], Cond: "if", CondTest: admitted})
 	}
-	responses = append(responses, &models.HTTPResponseRule{Type: models.HTTPResponseRuleTypeAddDashHeader, HdrName: "Vary", HdrFormat: "Origin"})
+	responses = append(responses, &models.HTTPResponseRule{Type: models.HTTPResponseRuleTypeAddDashHeader, HdrName: vary[0], HdrFormat: vary[1]})
 	if len(c.Methods) > 0 {
 		headers = append(headers, [2]string{"Access-Control-Allow-Methods", echo(c.Methods, "access-control-request-method")})
 	}
 	if len(c.Headers) > 0 {
 		headers = append(headers, [2]string{"Access-Control-Allow-Headers", echo(c.Headers, "access-control-request-headers")})
 	}
-	headers = append(headers, [2]string{"Access-Control-Max-Age", strconv.Itoa(int(c.MaxAge))}, [2]string{"Vary", "Origin"})
+	headers = append(headers, [2]string{"Access-Control-Max-Age", strconv.Itoa(int(c.MaxAge))}, vary)
 	nothing := int64(http.StatusNoContent)
 	answer := &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeReturn, ReturnStatusCode: &nothing, Cond: "if", CondTest: isPreflight + " " + admitted}
 	for _, header := range headers {
 		answer.ReturnHeaders = append(answer.ReturnHeaders, &models.ReturnHeader{Name: &header[0], Fmt: &header[1]})
 	}
-	vary := headers[len(headers)-1]
 	refusal := &models.HTTPRequestRule{
 		Type: models.HTTPRequestRuleTypeReturn, ReturnStatusCode: &nothing, ReturnHeaders: []*models.ReturnHeader{{Name: &vary[0], Fmt: &vary[1]}}, Cond: "if", CondTest: isPreflight,
 	}

@@ -17,7 +17,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,8 +55,7 @@ func echo(t *testing.T, name string) route.Pool {
 		fmt.Fprintf(w, "%s %s for=%s proto=%s host=%s forwarded=%s", name, r.URL.Path, strings.Join(r.Header.Values("X-Forwarded-For"), ","), r.Header.Get("X-Forwarded-Proto"), r.Host, r.Header.Get("Forwarded"))
 	}))
 	t.Cleanup(server.Close)
-	at := netip.MustParseAddrPort(server.Listener.Addr().String())
-	return route.Pool{Namespace: "default", Service: name, Port: "http", Backends: []route.Backend{{Address: at.Addr().String(), Port: at.Port(), Ready: true}}}
+	return poolAt(name, "http", server.Listener)
 }
 
 func site(name string, paths ...route.Path) route.Site {

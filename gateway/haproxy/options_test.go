@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -47,8 +46,7 @@ func pages(t *testing.T) route.Pool {
 		}
 	}))
 	t.Cleanup(server.Close)
-	at := netip.MustParseAddrPort(server.Listener.Addr().String())
-	return route.Pool{Namespace: "default", Service: "pages", Port: "http", Backends: []route.Backend{{Address: at.Addr().String(), Port: at.Port(), Ready: true}}}
+	return poolAt("pages", "http", server.Listener)
 }
 
 func TestTextsAreCompressedForWhoTakesThat(t *testing.T) {

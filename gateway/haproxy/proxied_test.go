@@ -42,8 +42,7 @@ func told(t *testing.T, name string) route.Backend {
 			}()
 		}
 	}()
-	at := netip.MustParseAddrPort(listener.Addr().String())
-	return route.Backend{Address: at.Addr().String(), Port: at.Port(), Ready: true}
+	return backendAt(listener)
 }
 
 var errCheck = errors.New("a check of HAProxy's own")

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -105,8 +104,7 @@ func TestABackendIsAskedByHTTP2WhenItsServiceSaysSo(t *testing.T) {
 		server.Config.Protocols.SetUnencryptedHTTP2(true)
 		server.Start()
 		t.Cleanup(server.Close)
-		at := netip.MustParseAddrPort(server.Listener.Addr().String())
-		return route.Pool{Namespace: "default", Service: "h2", Port: "http", Backends: []route.Backend{{Address: at.Addr().String(), Port: at.Port(), Ready: true}}}
+		return poolAt("h2", "http", server.Listener)
 	}
 	plain, pool := echo(t, "plain"), speaks("first")
 	h := route.HTTP{Pools: []route.Pool{plain, pool}, Sites: []route.Site{httpRoute("one", 0,
@@ -167,8 +165,7 @@ func TestFiltersChangeRequestsAndAnswers(t *testing.T) {
 		fmt.Fprintf(w, "%s %s set=%s add=%s gone=%s", r.Host, r.URL.RequestURI(), r.Header.Values("X-Set"), r.Header.Values("X-Add"), r.Header.Values("X-Gone"))
 	}))
 	t.Cleanup(server.Close)
-	at := netip.MustParseAddrPort(server.Listener.Addr().String())
-	a := route.Pool{Namespace: "default", Service: "a", Port: "http", Backends: []route.Backend{{Address: at.Addr().String(), Port: at.Port(), Ready: true}}}
+	a := poolAt("a", "http", server.Listener)
 	evil := `"' %[src] \ #` + "\u00e9$(x)"
 	four, one := 4, 1
 	h := route.HTTP{Pools: []route.Pool{a}, Sites: []route.Site{httpRoute("one", 0,
@@ -215,8 +212,7 @@ func TestTLSSessionsPassThroughByTheNameOfTheServer(t *testing.T) {
 	inside := echo(t, "inside")
 	pod := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "pod") }))
 	t.Cleanup(pod.Close)
-	at := netip.MustParseAddrPort(pod.Listener.Addr().String())
-	sealed := route.Pool{Namespace: "default", Service: "sealed", Port: "https", Backends: []route.Backend{{Address: at.Addr().String(), Port: at.Port(), Ready: true}}}
+	sealed := poolAt("sealed", "https", pod.Listener)
 	session := func(host string) route.Site {
 		return route.Site{Namespace: "default", Kind: route.KindTLSRoute, Name: "sealed", Sessions: []route.Session{{Port: l.safe, Host: host, Targets: []route.Target{all(sealed)}}}}
 	}
@@ -254,8 +250,7 @@ func TestTLSSessionsForNamesThatNobodyHasAreRefused(t *testing.T) {
 	l := newWebLab(t)
 	pod := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "pod") }))
 	defer pod.Close()
-	at := netip.MustParseAddrPort(pod.Listener.Addr().String())
-	sealed := route.Pool{Namespace: "default", Service: "sealed", Port: "https", Backends: []route.Backend{{Address: at.Addr().String(), Port: at.Port(), Ready: true}}}
+	sealed := poolAt("sealed", "https", pod.Listener)
 	gateway := func(hosts ...string) route.Site {
 		site := route.Site{Namespace: "default", Kind: route.KindGateway, Name: "edge"}
 		for _, host := range hosts {

@@ -23,27 +23,20 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-func poolAt(name string, listener net.Listener) route.Pool {
+// backendAt is a ready backend that listens there.
+func backendAt(listener net.Listener) route.Backend {
 	at := netip.MustParseAddrPort(listener.Addr().String())
-	return route.Pool{Namespace: "default", Service: name, Port: "tcp", Backends: []route.Backend{{Address: at.Addr().String(), Port: at.Port(), Ready: true}}}
+	return route.Backend{Address: at.Addr().String(), Port: at.Port(), Ready: true}
 }
 
-// greeter is a backend that speaks first, as servers of mail and databases do: a gateway that waits for the client has nothing to pass on.
+// poolAt is the port of a Service with this one backend.
+func poolAt(service, port string, listener net.Listener) route.Pool {
+	return route.Pool{Namespace: "default", Service: service, Port: port, Backends: []route.Backend{backendAt(listener)}}
+}
+
+// greeter is the port of a backend that speaks first, as servers of mail and databases do: a gateway that waits for the client has nothing to pass on.
 func greeter(t *testing.T, name string) route.Pool {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			fmt.Fprint(connection, name)
-			_ = connection.Close()
-		}
-	}()
-	return poolAt(name, listener)
+	return route.Pool{Namespace: "default", Service: name, Port: "tcp", Backends: []route.Backend{named(t, name)}}
 }
 
 // TestCallsOfGRPCReachTheirBackends has a real server and a real client of gRPC: calls and streams, with TLS and without.
@@ -56,7 +49,7 @@ func TestCallsOfGRPCReachTheirBackends(t *testing.T) {
 	require.NoError(t, err)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	pool := poolAt("health", listener)
+	pool := poolAt("health", "tcp", listener)
 	paths := func(port uint16) (list []route.Path) {
 		for _, one := range []route.Path{
 			{Path: "/grpc.health.v1.Health/Check", Exact: true, Targets: []route.Target{through(pool, route.Filters{H2C: true})}},

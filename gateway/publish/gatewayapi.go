@@ -134,6 +134,11 @@ func deref[T any](pointer *T) (value T) {
 	return value
 }
 
+// referred is the object that a reference names: without a namespace one in that of the referring object.
+func referred(from string, namespace *api.Namespace, name api.ObjectName) types.NamespacedName {
+	return types.NamespacedName{Namespace: cmp.Or(string(deref(namespace)), from), Name: string(name)}
+}
+
 func older(a, b meta.Object) int {
 	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 }
@@ -166,19 +171,17 @@ func (b *gatewayBuilder) build() {
 		b.requestRoute(one)
 	}
 	for _, one := range slices.SortedFunc(slices.Values(b.api.TCPRoutes), func(a, b *api.TCPRoute) int { return older(a, b) }) {
-		r := &routeState{kind: route.KindTCPRoute, object: one, generation: one.Generation, parents: one.Spec.ParentRefs, status: one.Status.RouteStatus}
 		var refs []api.BackendRef
 		for _, rule := range one.Spec.Rules {
 			refs = append(refs, rule.BackendRefs...)
 		}
-		b.sessionRoute(r, refs)
+		b.sessionRoute(&routeState{kind: route.KindTCPRoute, object: one, generation: one.Generation, parents: one.Spec.ParentRefs, status: one.Status.RouteStatus}, refs)
 	}
 	for _, one := range slices.SortedFunc(slices.Values(b.api.TLSRoutes), func(a, b *api.TLSRoute) int { return older(a, b) }) {
-		r := &routeState{kind: route.KindTLSRoute, object: one, generation: one.Generation, parents: one.Spec.ParentRefs, hostnames: one.Spec.Hostnames, status: one.Status.RouteStatus}
 		var refs []api.BackendRef
 		for _, rule := range one.Spec.Rules {
 			refs = append(refs, rule.BackendRefs...)
 		}
-		b.sessionRoute(r, refs)
+		b.sessionRoute(&routeState{kind: route.KindTLSRoute, object: one, generation: one.Generation, parents: one.Spec.ParentRefs, hostnames: one.Spec.Hostnames, status: one.Status.RouteStatus}, refs)
 	}
 }

@@ -40,7 +40,7 @@ func (b *gatewayBuilder) attach(r *routeState, refused verdict, resolved verdict
 		if parent.Group != nil && *parent.Group != api.GroupName {
 			continue
 		}
-		name := types.NamespacedName{Namespace: string(cmp.Or(deref(parent.Namespace), api.Namespace(r.object.GetNamespace()))), Name: string(parent.Name)}
+		name := referred(r.object.GetNamespace(), parent.Namespace, parent.Name)
 		group := b.parents[parentKey{string(cmp.Or(deref(parent.Kind), route.KindGateway)), name}]
 		if group == nil {
 			continue

@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"cmp"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
 	api "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/burano/burano/gateway/route"
@@ -157,7 +155,7 @@ func (b *gatewayBuilder) secure(group *listenerGroup, l *listenerState) {
 	case !l.tls() || l.Protocol == api.TLSProtocolType && l.mode() == api.TLSModePassthrough:
 		return
 	case l.mode() != api.TLSModeTerminate:
-		l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedValue, "tls.mode: of the protocol %s %s is not supported.", l.Protocol, l.mode())
+		l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedValue, "tls.mode: of the protocol %s only %s is supported; to pass sessions through, use TLS.", l.Protocol, api.TLSModeTerminate)
 		return
 	}
 	if l.TLS == nil || len(l.TLS.CertificateRefs) == 0 {
@@ -165,7 +163,7 @@ func (b *gatewayBuilder) secure(group *listenerGroup, l *listenerState) {
 		return
 	}
 	for i, ref := range l.TLS.CertificateRefs {
-		name := types.NamespacedName{Namespace: string(cmp.Or(deref(ref.Namespace), api.Namespace(namespace))), Name: string(ref.Name)}
+		name := referred(namespace, ref.Namespace, ref.Name)
 		if deref(ref.Group) != "" || ref.Kind != nil && *ref.Kind != "Secret" {
 			l.problem(api.ListenerConditionResolvedRefs, api.ListenerReasonInvalidCertificateRef, "tls.certificateRefs: %s %s is not a Secret.", deref(ref.Kind), ref.Name)
 			continue

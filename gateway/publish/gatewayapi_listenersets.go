@@ -39,7 +39,7 @@ func (b *gatewayBuilder) listenerSet(set *api.ListenerSet) {
 	if deref(ref.Group) != "" && *ref.Group != api.GroupName || ref.Kind != nil && *ref.Kind != route.KindGateway {
 		return
 	}
-	parent := b.parents[parentKey{route.KindGateway, types.NamespacedName{Namespace: string(cmp.Or(deref(ref.Namespace), api.Namespace(set.Namespace))), Name: string(ref.Name)}}]
+	parent := b.parents[parentKey{route.KindGateway, referred(set.Namespace, ref.Namespace, ref.Name)}]
 	if parent == nil {
 		return
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	core "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	api "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/burano/burano/gateway/route"
@@ -215,7 +214,7 @@ func (b *gatewayBuilder) target(r *routeState, ref api.BackendRef, resolved *ver
 		}
 		return r.failing(weight)
 	}
-	name := types.NamespacedName{Namespace: string(cmp.Or(deref(ref.Namespace), api.Namespace(r.object.GetNamespace()))), Name: string(ref.Name)}
+	name := referred(r.object.GetNamespace(), ref.Namespace, ref.Name)
 	if deref(ref.Group) != "" || ref.Kind != nil && *ref.Kind != "Service" {
 		return problem(api.RouteReasonInvalidKind, "%s %s is not a Service.", deref(ref.Kind), ref.Name)
 	}

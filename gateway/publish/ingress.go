@@ -135,7 +135,7 @@ func poolsOf(sites []route.Site) map[string]bool {
 				used[target.Pool] = true
 			}
 		}
-		for _, session := range slices.Concat(site.Sessions, site.Terminated, site.Connections) {
+		for _, session := range site.AllSessions() {
 			for _, target := range session.Targets {
 				used[target.Pool] = true
 			}
@@ -178,7 +178,7 @@ func uses(ingress *networking.Ingress, l route.Listener) bool {
 func (s *Sites) assignPorts(won []route.Listener, conflicts map[uint16]route.Route) {
 	s.Listeners, s.conflicts = won, conflicts
 	s.HTTP.Sites = slices.DeleteFunc(s.HTTP.Sites, func(site route.Site) bool {
-		return len(site.Paths)+len(site.Certificates)+len(site.Sessions)+len(site.Terminated)+len(site.Connections) == 0 && site.Default == ""
+		return len(site.Paths)+len(site.Certificates)+len(site.AllSessions()) == 0 && site.Default == ""
 	})
 	safe := slices.ContainsFunc(won, func(l route.Listener) bool { return l.TLS && !l.NoIngress })
 	for i := range s.HTTP.Sites {

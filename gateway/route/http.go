@@ -116,6 +116,11 @@ func (p Path) Key() string {
 	return host + strings.TrimRight(p.Path, "/") + "/"
 }
 
+// AllSessions are the sessions of the site, however they are passed on.
+func (s Site) AllSessions() []Session {
+	return slices.Concat(s.Sessions, s.Terminated, s.Connections)
+}
+
 // Certificate names the Secret (of type kubernetes.io/tls) of a host's certificate.
 type Certificate struct {
 	Host      string `json:"host"`
@@ -148,23 +153,23 @@ type Part struct {
 
 // For is the part of it for one gateway.
 func (h HTTP) For(gateway string) HTTP {
-	elsewhere := func(gateways []string) bool { return len(gateways) > 0 && !slices.Contains(gateways, gateway) }
-	own := HTTP{Pools: h.Pools}
-	for _, listener := range h.Listeners {
-		if !elsewhere(listener.Gateways) {
-			own.Listeners = append(own.Listeners, listener)
-		}
+	own := HTTP{Listeners: servedBy(gateway, h.Listeners, func(l Listener) []string { return l.Gateways }), Pools: h.Pools}
+	sessions := func(list []Session) []Session {
+		return servedBy(gateway, list, func(s Session) []string { return s.Gateways })
 	}
 	for _, site := range h.Sites {
-		site.Paths = slices.DeleteFunc(slices.Clone(site.Paths), func(p Path) bool { return elsewhere(p.Gateways) })
-		site.Sessions = slices.DeleteFunc(slices.Clone(site.Sessions), func(s Session) bool { return elsewhere(s.Gateways) })
-		site.Terminated = slices.DeleteFunc(slices.Clone(site.Terminated), func(s Session) bool { return elsewhere(s.Gateways) })
-		site.Connections = slices.DeleteFunc(slices.Clone(site.Connections), func(s Session) bool { return elsewhere(s.Gateways) })
-		site.Opened = slices.DeleteFunc(slices.Clone(site.Opened), func(o Opened) bool { return elsewhere(o.Gateways) })
-		site.Certificates = slices.DeleteFunc(slices.Clone(site.Certificates), func(c Certificate) bool { return elsewhere(c.Gateways) })
+		site.Paths = servedBy(gateway, site.Paths, func(p Path) []string { return p.Gateways })
+		site.Sessions, site.Terminated, site.Connections = sessions(site.Sessions), sessions(site.Terminated), sessions(site.Connections)
+		site.Opened = servedBy(gateway, site.Opened, func(o Opened) []string { return o.Gateways })
+		site.Certificates = servedBy(gateway, site.Certificates, func(c Certificate) []string { return c.Gateways })
 		own.Sites = append(own.Sites, site)
 	}
 	return own
+}
+
+// servedBy are the elements of a list that a gateway serves: the ones that name it, and the ones that name none.
+func servedBy[T any](gateway string, list []T, gateways func(T) []string) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(one T) bool { return len(gateways(one)) > 0 && !slices.Contains(gateways(one), gateway) })
 }
 
 // Parts takes it apart.
@@ -268,7 +273,7 @@ func (p Part) Validate() error {
 			problems = append(problems, ValidHost(path.Host), ValidPath(path.Path), path.validate())
 			gateways(path.Gateways)
 		}
-		for _, session := range slices.Concat(p.Site.Sessions, p.Site.Terminated, p.Site.Connections) {
+		for _, session := range p.Site.AllSessions() {
 			problems = append(problems, session.validate())
 			gateways(session.Gateways)
 		}
