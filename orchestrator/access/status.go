@@ -128,12 +128,7 @@ func (c Clusters) Status(ctx context.Context, environmentID, objectID string) (C
 	}
 	status := ClusterStatus{Name: facts.Name, API: facts.API, Registry: facts.Registry, Healthy: len(found.Problems) == 0, Problems: append([]string{}, found.Problems...),
 		Nodes: []NodeStatus{}, Members: []MemberStatus{}, Routes: []RouteStatus{}, Certificates: []CertificateStatus{}}
-	if facts.Virtual.Address.IsValid() {
-		status.VirtualAddress = &VirtualStatus{Address: facts.Virtual.Address.String(), Floating: addressText(facts.Virtual.Access)}
-	}
-	if facts.APIAddress.Address.IsValid() {
-		status.APIAddress = &VirtualStatus{Address: facts.APIAddress.Address.String(), Floating: addressText(facts.APIAddress.Access)}
-	}
+	status.VirtualAddress, status.APIAddress = virtualStatus(facts.Virtual), virtualStatus(facts.APIAddress)
 	for _, one := range certificates {
 		status.Certificates = append(status.Certificates, CertificateStatus(one))
 	}
@@ -188,6 +183,14 @@ func nodeStatus(node nodes.NodeStatus) NodeStatus {
 		status.State = "cordoned"
 	}
 	return status
+}
+
+// virtualStatus is the status of an address that nodes share; nil for none.
+func virtualStatus(shared nodes.VirtualAddress) *VirtualStatus {
+	if !shared.Address.IsValid() {
+		return nil
+	}
+	return &VirtualStatus{Address: shared.Address.String(), Floating: addressText(shared.Access)}
 }
 
 func addressText(address netip.Addr) string {

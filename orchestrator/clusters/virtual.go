@@ -29,6 +29,14 @@ type sharing struct {
 	shared   *muranopl.Object // io.murano.SharedIp
 }
 
+// of is the address of its role.
+func (s sharing) of(gateways, masters nodes.VirtualAddress) nodes.VirtualAddress {
+	if s.role == nodes.Master {
+		return masters
+	}
+	return gateways
+}
+
 // sharings are the shared addresses that a cluster of the model has.
 func sharings(cluster *muranopl.Object) (list []sharing) {
 	for _, one := range []sharing{{propertyAPIAddress, nodes.Master, nil}, {propertyVirtual, nodes.Gateway, nil}} {
@@ -69,11 +77,7 @@ func (c virtualAddresses) readVirtual(ctx context.Context, interpreter *muranopl
 		if _, err := interpreter.Invoke(ctx, one.shared, task.MethodEndDeploy, nil); err != nil {
 			return err
 		}
-		address := task.Desired(cluster).Virtual.Address
-		if one.role == nodes.Master {
-			address = task.Desired(cluster).APIAddress.Address
-		}
-		if !address.IsValid() {
+		if now := task.Desired(cluster); !one.of(now.Virtual, now.APIAddress).Address.IsValid() {
 			return fmt.Errorf("the stack does not say which address the %ss of cluster %s share", one.role, cluster.Text("name"))
 		}
 	}
@@ -165,7 +169,7 @@ func (c virtualAddresses) checkVirtual(ctx context.Context, cluster *muranopl.Ob
 		return problems, nil
 	}
 	for _, one := range all {
-		lacking, err := c.withoutKeepalived(ctx, cluster, one.role)
+		lacking, err := c.withoutKeepalived(ctx, cluster, one)
 		if err != nil {
 			return problems, err
 		}
@@ -214,19 +218,15 @@ func (c virtualAddresses) checkSharing(cluster *muranopl.Object, one sharing, me
 	return problems
 }
 
-// withoutKeepalived are the nodes of a role that run and cannot share an address, where they do not share one already.
-func (c virtualAddresses) withoutKeepalived(ctx context.Context, cluster *muranopl.Object, role nodes.Role) ([]string, error) {
+// withoutKeepalived are the nodes that run and cannot share their address, where they do not share one already.
+func (c virtualAddresses) withoutKeepalived(ctx context.Context, cluster *muranopl.Object, one sharing) ([]string, error) {
 	live, known, err := c.Clusters.Former(ctx, cluster)
 	if err != nil || live == nil {
 		return nil, err
 	}
 	defer live.Close()
-	former := known.Virtual
-	if role == nodes.Master {
-		former = known.APIAddress
-	}
-	if former.Address.IsValid() {
+	if one.of(known.Virtual, known.APIAddress).Address.IsValid() {
 		return nil, nil
 	}
-	return live.WithoutKeepalived(ctx, role), nil
+	return live.WithoutKeepalived(ctx, one.role), nil
 }

@@ -17,20 +17,20 @@ const ClusterClass = "com.mirantis.docker.kubernetes.KubernetesCluster"
 // GatewaysClass is the class of gateways without a cluster. Calls about a cluster's nodes work for them, too.
 const GatewaysClass = "io.burano.Gateways"
 
+// SharedAddress is an address that the nodes of a role share.
+type SharedAddress struct {
+	Address  string `json:"address" yaml:"address"`
+	Floating string `json:"floating_address" yaml:"floating_address"` // "" for none
+}
+
 // Cluster is a Kubernetes cluster: its parts and its present state.
 type Cluster struct {
 	Name string `json:"name" yaml:"name"`
 	API  string `json:"api" yaml:"api"`
 	// VirtualAddress is the address that the gateways share; nil for none.
-	VirtualAddress *struct {
-		Address  string `json:"address" yaml:"address"`
-		Floating string `json:"floating_address" yaml:"floating_address"` // "" for none
-	} `json:"virtual_address" yaml:"virtual_address"`
+	VirtualAddress *SharedAddress `json:"virtual_address" yaml:"virtual_address"`
 	// APIAddress is the address that the masters share; nil for none.
-	APIAddress *struct {
-		Address  string `json:"address" yaml:"address"`
-		Floating string `json:"floating_address" yaml:"floating_address"` // "" for none
-	} `json:"api_address" yaml:"api_address"`
+	APIAddress *SharedAddress `json:"api_address" yaml:"api_address"`
 	// Registry is the cluster's own registry in names of images; "" for none.
 	Registry string   `json:"registry" yaml:"registry"`
 	Healthy  bool     `json:"healthy" yaml:"healthy"`
