@@ -130,6 +130,15 @@ func (r *reached) concerns(object *muranopl.Object) {
 	r.Owners[object.ID()] = component.ID()
 }
 
+// track begins to count an application or a server.
+func (h *held) track(ctx context.Context, object *muranopl.Object, kind int64, title string, units int64) error {
+	row := store.InstanceStatistics{InstanceID: object.ID(), Type: kind, TypeName: object.Class().Name, UnitCount: &units}
+	if title != "" {
+		row.TypeTitle = &title
+	}
+	return h.TrackInstance(ctx, row)
+}
+
 // Finish writes the end of the task. An action's result is for the user who called it, and stays as it is; others see the masked form beside it.
 func (h *held) Finish(ctx context.Context, outcome store.Outcome) (failed bool, err error) {
 	if isException, _ := outcome.Result["isException"].(bool); isException {

@@ -133,20 +133,12 @@ func (r *Runtime) giveUp() {
 
 // TrackApplication begins to count an application, for the statistics of instances; title may be "".
 func (r *Runtime) TrackApplication(ctx context.Context, object *muranopl.Object, title string, units int64) error {
-	return track(ctx, r.held, object, store.ApplicationInstance, title, units)
+	return r.held.track(ctx, object, store.ApplicationInstance, title, units)
 }
 
 // TrackServer begins to count a server, for the statistics of instances; title may be "".
 func (r *Runtime) TrackServer(ctx context.Context, object *muranopl.Object, title string, units int64) error {
-	return track(ctx, r.held, object, store.ServerInstance, title, units)
-}
-
-func track(ctx context.Context, h *held, object *muranopl.Object, kind int64, title string, units int64) error {
-	row := store.InstanceStatistics{InstanceID: object.ID(), Type: kind, TypeName: object.Class().Name, UnitCount: &units}
-	if title != "" {
-		row.TypeTitle = &title
-	}
-	return h.TrackInstance(ctx, row)
+	return r.held.track(ctx, object, store.ServerInstance, title, units)
 }
 
 // Untrack ends TrackApplication or TrackServer.
