@@ -181,18 +181,9 @@ func (s Environments) Overviews(ctx context.Context, caller identity.Caller, opt
 	if err != nil {
 		return nil, "", err
 	}
-	var rows []store.Environment
-	var sessions map[string][]store.Session
-	if page == nil {
-		rows, sessions, err = s.store.Environments().List(ctx, project)
-	} else if rows, sessions, err = s.store.Environments().Page(ctx, project, oneMore(*page)); err != nil {
-		err = pageFault(err, *page)
-	}
+	rows, sessions, next, err := s.rows(ctx, project, page)
 	if err != nil {
 		return nil, "", err
-	}
-	if page != nil {
-		rows, next = cut(rows, *page, func(row store.Environment) string { return row.ID })
 	}
 	list = make([]Overview, len(rows))
 	for i, row := range rows {
@@ -227,7 +218,7 @@ func (s Environments) Components(ctx context.Context, caller identity.Caller, id
 	own = Component{State: StateReady, Findings: map[string]int{}}
 	own.decided(records[""])
 	places := map[string]*Component{}
-	drafted, present := applications(objects), applications(row.Model.Objects)
+	drafted, present := store.ComponentsOf(objects), store.ComponentsOf(row.Model.Objects)
 	for i := range list {
 		for _, inner := range append(objectIDs(drafted[list[i].ID]), objectIDs(present[list[i].ID])...) {
 			places[inner] = &list[i]
@@ -257,8 +248,8 @@ func (s Environments) Components(ctx context.Context, caller identity.Caller, id
 
 // componentsOf are the components of a model and the ones that it removes, with the states that their records give.
 func componentsOf(row store.Environment, objects map[string]any, records map[string]store.Component) []Component {
-	present := applications(row.Model.Objects)
-	former := applications(store.ForAPI(row.Model.ObjectsCopy))
+	present := store.ComponentsOf(row.Model.Objects)
+	former := store.ComponentsOf(store.ForAPI(row.Model.ObjectsCopy))
 	list := []Component{}
 	add := func(component map[string]any, change string) {
 		id := idOf(component)
@@ -280,7 +271,7 @@ func componentsOf(row store.Environment, objects map[string]any, records map[str
 		}
 		list = append(list, made)
 	}
-	drafted := applications(objects)
+	drafted := store.ComponentsOf(objects)
 	services, _ := objects["services"].([]any)
 	for _, one := range services {
 		component, _ := one.(map[string]any)
@@ -303,19 +294,6 @@ func componentsOf(row store.Environment, objects map[string]any, records map[str
 		}
 	}
 	return list
-}
-
-// applications are the applications of a model by their ids.
-func applications(objects map[string]any) map[string]map[string]any {
-	found := map[string]map[string]any{}
-	services, _ := objects["services"].([]any)
-	for _, one := range services {
-		application, _ := one.(map[string]any)
-		if id := idOf(application); id != "" {
-			found[id] = application
-		}
-	}
-	return found
 }
 
 // decided sets the state of a record, and the runs that have decided about it.

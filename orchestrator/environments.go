@@ -58,7 +58,7 @@ func (s Environments) List(ctx context.Context, caller identity.Caller, options 
 	if err != nil {
 		return nil, err
 	}
-	rows, sessions, err := s.store.Environments().List(ctx, project)
+	rows, sessions, _, err := s.rows(ctx, project, nil)
 	return withStatuses(rows, sessions), err
 }
 
@@ -68,12 +68,21 @@ func (s Environments) Page(ctx context.Context, caller identity.Caller, options 
 	if err != nil {
 		return nil, "", err
 	}
-	rows, sessions, err := s.store.Environments().Page(ctx, project, oneMore(page))
-	if err != nil {
-		return nil, "", pageFault(err, page)
+	rows, sessions, next, err := s.rows(ctx, project, &page)
+	return withStatuses(rows, sessions), next, err
+}
+
+// rows are the environments of a project, or a page of them, with their sessions. next is the marker of the next page, "" after the last one.
+func (s Environments) rows(ctx context.Context, project string, page *store.Page) (rows []store.Environment, sessions map[string][]store.Session, next string, err error) {
+	if page == nil {
+		rows, sessions, err = s.store.Environments().List(ctx, project)
+		return rows, sessions, "", err
 	}
-	rows, next = cut(rows, page, func(row store.Environment) string { return row.ID })
-	return withStatuses(rows, sessions), next, nil
+	if rows, sessions, err = s.store.Environments().Page(ctx, project, oneMore(*page)); err != nil {
+		return nil, nil, "", pageFault(err, *page)
+	}
+	rows, next = cut(rows, *page, func(row store.Environment) string { return row.ID })
+	return rows, sessions, next, nil
 }
 
 // project is whose environments are listed; "" is all projects.

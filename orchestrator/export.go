@@ -66,10 +66,10 @@ func (h History) Export(ctx context.Context, caller identity.Caller, environment
 	for i, one := range export.Packages {
 		several[one.Name] = several[one.Name] || slices.ContainsFunc(export.Packages[:i], func(other store.PackagePart) bool { return other.Name == one.Name })
 	}
-	eachObject(export.Applications, func(_ string, object map[string]any) {
+	store.EachObject(export.Applications, func(_ string, object map[string]any) {
 		object["?"] = plainHeader(object["?"].(map[string]any), several)
 	})
-	eachObject(export.DefaultNetworks, func(_ string, object map[string]any) {
+	store.EachObject(export.DefaultNetworks, func(_ string, object map[string]any) {
 		object["?"] = plainHeader(object["?"].(map[string]any), several)
 	})
 	return export, err
@@ -118,7 +118,7 @@ func (h History) written(ctx context.Context, environment store.Environment, mod
 	loaded, computed, problems := h.service.engine.Check(ctx, environment.ProjectID, model.Packages, store.ForClasses(environment.ID, store.Copy(objects)))
 	without := func(objects map[string]any, leftOut func(id, name string, value any) bool) map[string]any {
 		objects = store.Copy(objects)
-		eachObject(objects, func(id string, object map[string]any) {
+		store.EachObject(objects, func(id string, object map[string]any) {
 			maps.DeleteFunc(object, func(name string, value any) bool { return name != "?" && leftOut(id, name, value) })
 		})
 		return objects

@@ -264,8 +264,8 @@ func (h History) present(ctx context.Context, environment store.Environment, mod
 	objects := store.Copy(model.Objects)
 	computed := h.computed(ctx, environment, model)
 	had := map[string]map[string]any{}
-	eachObject(environment.Model.Objects, func(id string, object map[string]any) { had[id] = object })
-	eachObject(objects, func(id string, object map[string]any) {
+	store.EachObject(environment.Model.Objects, func(id string, object map[string]any) { had[id] = object })
+	store.EachObject(objects, func(id string, object map[string]any) {
 		for _, name := range computed[id] {
 			if value, there := had[id][name]; there {
 				object[name] = store.Copy(map[string]any{"": value})[""]
@@ -275,26 +275,6 @@ func (h History) present(ctx context.Context, environment store.Environment, mod
 		}
 	})
 	return objects
-}
-
-// eachObject calls do for each object in a value, each before the objects in it.
-func eachObject(value any, do func(id string, object map[string]any)) {
-	switch v := value.(type) {
-	case map[string]any:
-		if header, is := v["?"].(map[string]any); is {
-			id, _ := header["id"].(string)
-			do(id, v)
-		}
-		for key, inner := range v {
-			if key != "?" {
-				eachObject(inner, do)
-			}
-		}
-	case []any:
-		for _, inner := range v {
-			eachObject(inner, do)
-		}
-	}
 }
 
 // Discard takes back an edit whose deployment was refused before anything of it was made: the environment's model is again the last deployed one.

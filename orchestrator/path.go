@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/store"
 )
 
 // Paths walk an object model: an object by its keys, a list by the ids of its elements (?/id) or by their indexes.
@@ -131,22 +132,11 @@ func idOf(value any) string {
 }
 
 // objectIDs returns the ids of value and of all objects nested in it, value's own first.
-func objectIDs(value any) []string {
-	var ids []string
-	switch v := value.(type) {
-	case map[string]any:
-		if id := idOf(v); id != "" {
+func objectIDs(value any) (ids []string) {
+	store.EachObject(value, func(id string, _ map[string]any) {
+		if id != "" {
 			ids = append(ids, id)
 		}
-		for key, element := range v {
-			if key != "?" {
-				ids = append(ids, objectIDs(element)...)
-			}
-		}
-	case []any:
-		for _, element := range v {
-			ids = append(ids, objectIDs(element)...)
-		}
-	}
+	})
 	return ids
 }

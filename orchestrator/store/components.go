@@ -115,23 +115,25 @@ func (s *Store) Components() Components { return Components{s.handle} }
 
 // Of returns the records of an environment by the components' ids; nil when there are none for this version of it. The record with the id "" is the environment's own.
 func (s Components) Of(ctx context.Context, environment Environment) (map[string]Component, error) {
-	records, err := s.of(s.reading(ctx), environment.ID, environment.Version)
-	return records, wrap(err, "read the records of components")
+	rows, err := componentRows(s.reading(ctx), environment.ID)
+	return recordsOf(rows, environment.Version), wrap(err, "read the records of components")
 }
 
-func (s Components) of(tx *gorm.DB, environmentID string, version int64) (map[string]Component, error) {
-	var rows []Component
-	if err := tx.Where("environment_id = ?", environmentID).Find(&rows).Error; err != nil {
-		return nil, err
-	}
+// componentRows are the records of an environment, whatever its version was.
+func componentRows(tx *gorm.DB, environmentID string) (rows []Component, err error) {
+	return rows, tx.Where("environment_id = ?", environmentID).Find(&rows).Error
+}
+
+// recordsOf are records by the components' ids; nil when they are not of this version of the environment.
+func recordsOf(rows []Component, version int64) map[string]Component {
 	records := map[string]Component{}
 	for _, row := range rows {
 		records[row.ObjectID] = row
 	}
 	if own, there := records[""]; !there || own.Version != version {
-		return nil, nil
+		return nil
 	}
-	return records, nil
+	return records
 }
 
 // ComponentCount is how many components of an environment have a state.
@@ -166,20 +168,23 @@ func (s Components) Counts(ctx context.Context, part Part) (counts []ComponentCo
 
 // ended updates the records of the components at the end of a task. environment has the version before the task, model is the environment's model after it.
 func (s Components) ended(tx *gorm.DB, task Task, environment Environment, model Model, failed bool, reached Reached) error {
-	former, err := s.of(tx, task.EnvironmentID, environment.Version)
-	version := environment.Version + 1
+	rows, err := componentRows(tx, task.EnvironmentID)
+	if err != nil {
+		return err
+	}
+	former, version := recordsOf(rows, environment.Version), environment.Version+1
 	if task.Repair {
 		version--
 	}
-	if err != nil || former == nil && task.Repair {
-		return err
+	if former == nil && task.Repair {
+		return nil
 	}
 	if former == nil && environment.Version > 0 {
 		if former, err = s.replay(tx, task.EnvironmentID, task.ID); err != nil {
 			return err
 		}
 	}
-	r := run{task: task, failed: failed, reached: reached, ended: s.clock(), objects: model.Objects}
+	r := run{task: task, failed: failed, reached: reached, ended: s.clock(), after: modelled(model.Objects)}
 	if r.reached.Deployed == nil {
 		r.reached.Deployed = map[string]bool{}
 	}
@@ -188,24 +193,21 @@ func (s Components) ended(tx *gorm.DB, task Task, environment Environment, model
 			return err
 		}
 	}
-	return s.write(tx, task.EnvironmentID, version, r.settle(former))
+	return replaceComponents(tx, task.EnvironmentID, version, rows, r.settle(former))
 }
 
 // remodelled updates the records after the environment got another model, and another version, without a task.
 func (s Components) remodelled(tx *gorm.DB, environment Environment, model Model) error {
-	former, err := s.of(tx, environment.ID, environment.Version)
+	rows, err := componentRows(tx, environment.ID)
+	former := recordsOf(rows, environment.Version)
 	if err != nil || former == nil {
 		return err
 	}
-	return s.write(tx, environment.ID, environment.Version+1, described(former, checksums(componentsOf(model.Objects))))
+	return replaceComponents(tx, environment.ID, environment.Version+1, rows, described(former, modelled(model.Objects).sums))
 }
 
-// write replaces the records of an environment.
-func (s Components) write(tx *gorm.DB, environmentID string, version int64, records map[string]Component) error {
-	var rows []Component
-	if err := tx.Where("environment_id = ?", environmentID).Find(&rows).Error; err != nil {
-		return err
-	}
+// replaceComponents replaces the records of an environment, which are rows.
+func replaceComponents(tx *gorm.DB, environmentID string, version int64, rows []Component, records map[string]Component) error {
 	var gone []string
 	changed := map[string]Component{}
 	for id, record := range records {
@@ -261,24 +263,38 @@ type run struct {
 	errors  []problem
 	reached Reached
 	ended   Time
-	objects map[string]any // the model after it, in the API's form
+	after   componentModels // the model after it
+}
+
+// componentModels are the components of a model, in the API's form, and their checksums, both by their ids.
+type componentModels struct {
+	components map[string]map[string]any
+	sums       map[string]string
+	places     map[string]string // the components of all objects, by the objects' ids
+}
+
+func modelled(objects map[string]any) componentModels {
+	m := componentModels{ComponentsOf(objects), map[string]string{}, map[string]string{}}
+	for id, component := range m.components {
+		m.sums[id] = checksum(component)
+		EachObject(component, func(object string, _ map[string]any) { m.places[object] = id })
+	}
+	return m
 }
 
 // settle returns the records after the run.
 func (r run) settle(former map[string]Component) map[string]Component {
 	kind := r.task.Kind()
-	components := componentsOf(r.objects)
-	sums := checksums(components)
-	failed := r.failedOf(components, kind)
-	before := map[string]any{} // what was run
+	failed := r.failedOf(kind)
+	before := map[string]map[string]any{} // what was run
 	if kind != "deletion" {
-		before = componentsOf(ForAPI(r.task.Objects))
+		before = ComponentsOf(ForAPI(r.task.Objects))
 	}
 	records := map[string]Component{"": former[""]}
-	for id := range components {
+	for id, sum := range r.after.sums {
 		record := former[id]
 		if value, was := before[id]; was && record.Checksum != "" && record.Checksum == checksum(value) {
-			record.Checksum = sums[id] // the run itself has changed the model
+			record.Checksum = sum // the run itself has changed the model
 		}
 		records[id] = record
 	}
@@ -297,7 +313,7 @@ func (r run) settle(former map[string]Component) map[string]Component {
 			case isReached:
 				record = Component{Outcome: OutcomeDeployed, Kind: kind, TaskID: r.task.ID, Ended: r.ended}
 				if id != "" {
-					record.Checksum = sums[id]
+					record.Checksum = r.after.sums[id]
 				}
 			case r.reached.Deployed == nil:
 				record.Outcome, record.Checksum = OutcomeUnknown, ""
@@ -311,43 +327,41 @@ func (r run) settle(former map[string]Component) map[string]Component {
 		}
 		records[id] = record
 	}
-	return described(records, sums)
+	return described(records, r.after.sums)
 }
 
 // failedOf returns the errors of the components that failed, by their ids: the ones that hold the objects of the errors, and the one whose action failed. An error about none of
 // them belongs to the environment ("").
-func (r run) failedOf(components map[string]any, kind string) map[string]string {
+func (r run) failedOf(kind string) map[string]string {
 	failed := map[string]string{}
 	if !r.failed || kind == "repair" { // whose failures are findings
 		return failed
 	}
-	places := map[string]string{}
-	for id, value := range components {
-		eachObject(value, func(object string) { places[object] = id })
-	}
-	add := func(objectID, text string) {
-		id := cmp.Or(places[objectID], r.reached.Owners[objectID])
-		if components[id] == nil {
-			id = ""
+	placeOf := func(objectID string) string {
+		if id := cmp.Or(r.after.places[objectID], r.reached.Owners[objectID]); r.after.components[id] != nil {
+			return id
 		}
-		if _, known := failed[id]; !known {
-			failed[id] = brief(text)
+		return ""
+	}
+	add := func(place, text string) {
+		if _, known := failed[place]; !known {
+			failed[place] = brief(text)
 		}
 	}
 	general := ""
 	for _, one := range r.errors {
-		if place := cmp.Or(places[one.objectID], r.reached.Owners[one.objectID]); components[place] == nil && kind == "action" {
+		if place := placeOf(one.objectID); place == "" && kind == "action" {
 			general = cmp.Or(general, one.text)
-			continue
+		} else {
+			add(place, one.text)
 		}
-		add(one.objectID, one.text)
 	}
-	if own := places[r.task.Action.ObjectID]; kind == "action" && failed[own] == "" && (own != "" || len(failed) == 0) {
+	if own := r.after.places[r.task.Action.ObjectID]; kind == "action" && failed[own] == "" && (own != "" || len(failed) == 0) {
 		text := general
 		for _, one := range failed {
 			text = cmp.Or(text, one)
 		}
-		add(r.task.Action.ObjectID, text)
+		add(placeOf(r.task.Action.ObjectID), text)
 	}
 	if len(failed) == 0 {
 		failed[""] = ""
@@ -405,9 +419,9 @@ func (c Component) In(component any) ComponentState { return c.state(c.Differs(c
 // SameComponent reports whether two models of a component mean the same.
 func SameComponent(a, b any) bool { return checksum(a) == checksum(b) }
 
-// componentsOf are the components of a model, in the API's form, by their ids.
-func componentsOf(objects map[string]any) map[string]any {
-	components := map[string]any{}
+// ComponentsOf are the components of a model, in the API's form, by their ids.
+func ComponentsOf(objects map[string]any) map[string]map[string]any {
+	components := map[string]map[string]any{}
 	list, _ := objects["services"].([]any)
 	for _, one := range list {
 		component, _ := one.(map[string]any)
@@ -419,32 +433,24 @@ func componentsOf(objects map[string]any) map[string]any {
 	return components
 }
 
-// eachObject calls do with the id of each object in a value.
-func eachObject(value any, do func(id string)) {
+// EachObject calls do for each object in a value, each before the objects in it.
+func EachObject(value any, do func(id string, object map[string]any)) {
 	switch v := value.(type) {
 	case map[string]any:
-		if header, _ := v["?"].(map[string]any); header != nil {
-			if id, _ := header["id"].(string); id != "" {
-				do(id)
-			}
+		if header, is := v["?"].(map[string]any); is {
+			id, _ := header["id"].(string)
+			do(id, v)
 		}
-		for _, inner := range v {
-			eachObject(inner, do)
+		for key, inner := range v {
+			if key != "?" {
+				EachObject(inner, do)
+			}
 		}
 	case []any:
 		for _, inner := range v {
-			eachObject(inner, do)
+			EachObject(inner, do)
 		}
 	}
-}
-
-// checksums are the checksums of components.
-func checksums(components map[string]any) map[string]string {
-	sums := make(map[string]string, len(components))
-	for id, component := range components {
-		sums[id] = checksum(component)
-	}
-	return sums
 }
 
 // checksum is a checksum of a component's model, with all that it holds. The methods that headers list, and all else that begins with "_" there, make no difference.
@@ -490,7 +496,7 @@ func (s Components) replay(tx *gorm.DB, environmentID, except string) (map[strin
 	}
 	records := map[string]Component{}
 	if environment.Version == 0 || environment.Model.ObjectsCopy == nil {
-		return records, nil
+		return described(records, modelled(environment.Model.Objects).sums), nil
 	}
 	deployed := ForAPI(environment.Model.ObjectsCopy)
 	if except != "" { // which has written its own model there
@@ -502,10 +508,11 @@ func (s Components) replay(tx *gorm.DB, environmentID, except string) (map[strin
 	if err := query.Find(&tasks).Error; err != nil {
 		return nil, err
 	}
+	after := modelled(deployed)
 	last := slices.IndexFunc(tasks, func(task Task) bool { return task.Action.Method != "" && task.Action.ObjectID == environmentID })
 	if last < 0 {
 		last = len(tasks) - 1
-		for id := range componentsOf(deployed) {
+		for id := range after.components {
 			records[id] = Component{Outcome: OutcomeUnknown}
 		}
 		records[""] = Component{Outcome: OutcomeUnknown}
@@ -518,13 +525,13 @@ func (s Components) replay(tx *gorm.DB, environmentID, except string) (map[strin
 		if err != nil {
 			return nil, err
 		}
-		r := run{task: task, failed: counts.Errors > 0, ended: *task.Finished, objects: deployed}
+		r := run{task: task, failed: counts.Errors > 0, ended: *task.Finished, after: after}
 		if r.errors, err = errorsOf(tx, task.ID); err != nil {
 			return nil, err
 		}
 		records = r.settle(records)
 	}
-	return described(records, checksums(componentsOf(environment.Model.Objects))), nil
+	return described(records, modelled(environment.Model.Objects).sums), nil
 }
 
 // Complete makes the records of environments that have none, or that a server of a former version has changed since. It returns how many there were.
@@ -553,13 +560,14 @@ func (s Components) complete(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		if known, err := s.of(tx, id, environment.Version); err != nil || known != nil {
+		rows, err := componentRows(tx, id)
+		if err != nil || recordsOf(rows, environment.Version) != nil {
 			return err
 		}
 		records, err := s.replay(tx, id, "")
 		if err != nil {
 			return err
 		}
-		return s.write(tx, id, environment.Version, described(records, checksums(componentsOf(environment.Model.Objects))))
+		return replaceComponents(tx, id, environment.Version, rows, records)
 	})
 }

@@ -106,8 +106,11 @@ func (d DeletedEnvironments) Restore(ctx context.Context, id, name string) (envi
 			return err
 		}
 		if !row.Abandoned { // nothing of it is in the cloud any more
-			sums := checksums(componentsOf(environment.Model.Objects))
-			if err := (Components(d)).write(tx, id, environment.Version, described(map[string]Component{}, sums)); err != nil {
+			rows, err := componentRows(tx, id)
+			if err != nil {
+				return err
+			}
+			if err := replaceComponents(tx, id, environment.Version, rows, described(map[string]Component{}, modelled(environment.Model.Objects).sums)); err != nil {
 				return err
 			}
 		}

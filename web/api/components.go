@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -28,7 +27,6 @@ type overviewJSON struct {
 }
 
 func (h componentHandlers) list(c echo.Context) error {
-	options := orchestrator.ListOptions{AllProjects: strings.EqualFold(c.QueryParam("all_tenants"), "true"), ProjectID: c.QueryParam("tenant")}
 	ctx, caller := calling(c)
 	var page *store.Page
 	if one, asked, err := pageOf(c); err != nil {
@@ -36,7 +34,7 @@ func (h componentHandlers) list(c echo.Context) error {
 	} else if asked {
 		page = &one
 	}
-	rows, next, err := h.orchestrator.Environments().Overviews(ctx, caller, options, page)
+	rows, next, err := h.orchestrator.Environments().Overviews(ctx, caller, listOptions(c), page)
 	if err != nil {
 		return err
 	}

@@ -102,9 +102,14 @@ func listedOf(e orchestrator.Environment) listedEnvironment {
 	return listedEnvironment{stamp(e.Created), e.DescriptionText, e.ID, e.Name, e.Status, e.ProjectID, stamp(e.Updated), e.Version}
 }
 
+// listOptions are Murano's parameters of a list of environments.
+func listOptions(c echo.Context) orchestrator.ListOptions {
+	return orchestrator.ListOptions{AllProjects: strings.EqualFold(c.QueryParam("all_tenants"), "true"), ProjectID: c.QueryParam("tenant")}
+}
+
 func (h environmentHandlers) list(c echo.Context) error {
-	options := orchestrator.ListOptions{AllProjects: strings.EqualFold(c.QueryParam("all_tenants"), "true"), ProjectID: c.QueryParam("tenant")}
 	ctx, caller := calling(c)
+	options := listOptions(c)
 	page, asked, err := pageOf(c)
 	if err != nil {
 		return err
