@@ -158,12 +158,12 @@ if [[ -e $logs/failed ]]; then
   # A test's last words are often its server's log: whoever sees the end of the output only sees the reasons too.
   while read -r log; do
     echo "== why $log failed:" >&2
-    awk '/Error Trace:|panic:|DATA RACE/ { left = 25 } left-- > 0; /^ *Test: / { left = 0 } /--- FAIL/' "$log" | cut -c 1-300 | tail -n 60 >&2
+    awk '/Error Trace:|panic:|DATA RACE/ { left = 25 } /^✖ failing tests:/ { left = 40 } left-- > 0; /^ *Test: / { left = 0 } /--- FAIL/' "$log" | cut -c 1-300 | tail -n 60 >&2
   done <"$logs/failed"
   # Once more in one line each, for readers that cut long output.
   echo "== in short:" >&2
   while read -r log; do
-    awk '/--- FAIL/ { print } /Error Trace:/ { text = ""; left = 12 } left-- > 0 { gsub(/^[ \t]+/, ""); gsub(/[ \t]+/, " "); text = text " " $0 }
+    awk '/--- FAIL/ { print } /^✖ failing tests:/ { node = 1 } node && /^✖ ./ && !/failing tests:/ { print; if (getline > 0) print } /^ℹ / { node = 0 } /Error Trace:/ { text = ""; left = 12 } left-- > 0 { gsub(/^[ \t]+/, ""); gsub(/[ \t]+/, " "); text = text " " $0 }
       /^ *Test: / { left = 0 } text && left <= 0 { print "--- FAIL, because:" substr(text, 1, 700); text = "" }' "$log" | tail -n 12 >&2
   done <"$logs/failed"
   exit 1

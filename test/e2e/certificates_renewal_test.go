@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -44,9 +45,9 @@ func TestCertificatesAreRenewedBeforeTheyEndAndRotated(t *testing.T) {
 	require.Less(t, time.Until(before), 90*24*time.Hour)
 
 	done := make(chan struct{})
-	failures := make(chan []string, 1)
+	failures := make(chan []failure, 1)
 	go func() {
-		var list []string
+		var list []failure
 		defer func() { failures <- list }()
 		for {
 			select {
@@ -55,13 +56,14 @@ func TestCertificatesAreRenewedBeforeTheyEndAndRotated(t *testing.T) {
 			case <-time.After(20 * time.Millisecond):
 			}
 			client := http.Client{Timeout: patience}
+			began := time.Now()
 			answer, err := client.Get(where)
 			if err != nil {
-				list = append(list, err.Error())
+				list = append(list, failure{began, err})
 				continue
 			}
 			if answer.Body.Close(); answer.StatusCode != http.StatusOK {
-				list = append(list, answer.Status)
+				list = append(list, failure{began, errors.New(answer.Status)})
 			}
 		}
 	}()

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -25,25 +23,10 @@ func TestGlanceOfTheCatalogKeepsImages(t *testing.T) {
 	demo := l.user(t, "burano-demo")
 	l.pushApplications(t, "mariadb", "keystone", "glance")
 
-	text, err := os.ReadFile(filepath.Join(l.root, "test/e2e/testdata/keystone.yaml"))
-	require.NoError(t, err)
-	without := strings.Replace(strings.Replace(string(text), "name: keystone\n", "name: glance\n", 1), "murano-kube-2, flavor: m1.medium", "murano-kube-2, flavor: m1.large", 1)
-	without = strings.Replace(without, "type: io.burano.Keystone}", "type: io.burano.Keystone, id: keystone}", 1)
-	file := filepath.Join(t.TempDir(), "glance.yaml")
-	deploy := func(text string) string {
-		t.Helper()
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		began := time.Now()
-		defer func() { t.Logf("the deployment took %.1f s", time.Since(began).Seconds()) }()
-		return l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
-	}
+	without, deploy := l.besideKeystone(t, "glance")
 	log := deploy(without + imagesOfNode)
 	l.deleteIfFailed(t, "glance")
-	environment := environmentNamed(t, demo, "glance")
-	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
-	a := &applications{lab: l, user: demo}
-	shown, _ := s.call(t, "keystone", "showPassword", map[string]any{})
-	k := identity{address: "http://" + s.published(t, a, "keystone"), password: shown["result"].(string)}
+	s, a, k := l.openStack(t, demo, "glance")
 	token, _, err := k.token()
 	require.NoError(t, err)
 	g := imageService{address: "http://" + s.published(t, a, "glance"), token: token}
@@ -52,20 +35,12 @@ func TestGlanceOfTheCatalogKeepsImages(t *testing.T) {
 	require.NoError(t, err)
 
 	t.Run("passwords stand in no description, and nothing is root", func(t *testing.T) {
-		described := s.cluster.kubectl(t, "", "get", "deployment,job,pod,configmap", "-o", "yaml")
-		for _, secret := range []string{k.password, "mysql+pymysql", s.inPod(t, "images", "echo $OS_KEYSTONE_AUTHTOKEN__PASSWORD")} {
-			require.NotEmpty(t, secret)
-			require.NotContains(t, log, secret)
-			require.NotContains(t, described, secret)
-		}
-		require.Equal(t, "64000", s.inPod(t, "images", "id -u"))
-		require.Contains(t, s.inPod(t, "images", "touch /etc/glance/x 2>&1 || true"), "Read-only file system")
+		s.conceals(t, log, k.password, "mysql+pymysql", s.inPod(t, "images", "echo $OS_KEYSTONE_AUTHTOKEN__PASSWORD"))
+		s.isConfined(t, "images", "/etc/glance/x")
 	})
 
 	t.Run("its package has the options of its image", func(t *testing.T) {
-		listed, err := os.ReadFile(filepath.Join(l.root, "catalog/apps/io.burano.Glance/Resources/options.json"))
-		require.NoError(t, err)
-		require.JSONEq(t, string(listed), s.inPod(t, "images", "cat /usr/share/openstack/glance.json"))
+		s.hasOptions(t, "Glance", "images")
 	})
 
 	id := g.upload(t, content)

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -30,11 +28,7 @@ func TestNovaOfTheCatalogMakesServers(t *testing.T) {
 	log := l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/nova.yaml", "--follow")
 	l.deleteIfFailed(t, "nova")
 	t.Logf("cluster and services took %.1f s", time.Since(began).Seconds())
-	environment := environmentNamed(t, demo, "nova")
-	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
-	a := &applications{lab: l, user: demo}
-	shown, _ := s.call(t, "keystone", "showPassword", map[string]any{})
-	k := identity{address: "http://" + s.published(t, a, "keystone"), password: shown["result"].(string)}
+	s, a, k := l.openStack(t, demo, "nova")
 	token, _, err := k.token()
 	require.NoError(t, err)
 	n := compute{address: "http://" + s.published(t, a, "nova") + "/v2.1", token: token}
@@ -59,25 +53,16 @@ func TestNovaOfTheCatalogMakesServers(t *testing.T) {
 	t.Logf("the first server is ACTIVE %.1f s after the call of deploy", time.Since(began).Seconds())
 
 	t.Run("no description has passwords, nothing is root, and hosts have no database", func(t *testing.T) {
-		described := s.cluster.kubectl(t, "", "get", "deployment,job,pod,configmap", "-o", "yaml")
-		for _, secret := range []string{k.password, "rabbit://", "mysql+pymysql", s.inPod(t, "servers", "echo $OS_PLACEMENT__PASSWORD")} {
-			require.NotEmpty(t, secret)
-			require.NotContains(t, log, secret)
-			require.NotContains(t, described, secret)
-		}
+		s.conceals(t, log, k.password, "rabbit://", "mysql+pymysql", s.inPod(t, "servers", "echo $OS_PLACEMENT__PASSWORD"))
 		for _, pod := range []string{"networks", "servers", "conductors", "schedulers", "hosts"} {
-			require.Equal(t, "64000", s.inPod(t, pod, "id -u"), pod)
-			require.Contains(t, s.inPod(t, pod, "touch /etc/x 2>&1 || true"), "Read-only file system", pod)
+			s.isConfined(t, pod, "/etc/x")
 		}
 		require.Empty(t, s.inPod(t, "hosts", "env | grep mysql || true"))
 	})
 
 	t.Run("packages have the options of their images", func(t *testing.T) {
-		for name, is := range map[string]struct{ folder, pod string }{"nova": {"io.burano.Nova", "servers"}, "neutron": {"io.burano.Neutron", "networks"}} {
-			listed, err := os.ReadFile(filepath.Join(l.root, "catalog/apps", is.folder, "Resources/options.json"))
-			require.NoError(t, err)
-			require.JSONEq(t, string(listed), s.inPod(t, is.pod, "cat /usr/share/openstack/"+name+".json"))
-		}
+		s.hasOptions(t, "Nova", "servers")
+		s.hasOptions(t, "Neutron", "networks")
 	})
 
 	serves := func() error {

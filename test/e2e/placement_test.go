@@ -3,8 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,26 +17,11 @@ func TestPlacementOfTheCatalogCountsResources(t *testing.T) {
 	demo := l.user(t, "burano-demo")
 	l.pushApplications(t, "mariadb", "keystone", "placement")
 
-	text, err := os.ReadFile(filepath.Join(l.root, "test/e2e/testdata/keystone.yaml"))
-	require.NoError(t, err)
-	without := strings.Replace(strings.Replace(string(text), "name: keystone\n", "name: placement\n", 1), "murano-kube-2, flavor: m1.medium", "murano-kube-2, flavor: m1.large", 1)
-	without = strings.Replace(without, "type: io.burano.Keystone}", "type: io.burano.Keystone, id: keystone}", 1)
-	file := filepath.Join(t.TempDir(), "placement.yaml")
-	deploy := func(text string) string {
-		t.Helper()
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		began := time.Now()
-		defer func() { t.Logf("the deployment took %.1f s", time.Since(began).Seconds()) }()
-		return l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
-	}
+	without, deploy := l.besideKeystone(t, "placement")
 	began := time.Now()
 	log := deploy(without + resources)
 	l.deleteIfFailed(t, "placement")
-	environment := environmentNamed(t, demo, "placement")
-	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
-	a := &applications{lab: l, user: demo}
-	shown, _ := s.call(t, "keystone", "showPassword", map[string]any{})
-	k := identity{address: "http://" + s.published(t, a, "keystone"), password: shown["result"].(string)}
+	s, a, k := l.openStack(t, demo, "placement")
 	token, _, err := k.token()
 	require.NoError(t, err)
 	address := "http://" + s.published(t, a, "placement")
@@ -57,20 +40,12 @@ func TestPlacementOfTheCatalogCountsResources(t *testing.T) {
 	t.Logf("the first answer after %.1f s", time.Since(began).Seconds())
 
 	t.Run("passwords stand in no description, and nothing is root", func(t *testing.T) {
-		described := s.cluster.kubectl(t, "", "get", "deployment,job,pod,configmap", "-o", "yaml")
-		for _, secret := range []string{k.password, "mysql+pymysql", s.inPod(t, "resources", "echo $OS_KEYSTONE_AUTHTOKEN__PASSWORD")} {
-			require.NotEmpty(t, secret)
-			require.NotContains(t, log, secret)
-			require.NotContains(t, described, secret)
-		}
-		require.Equal(t, "64000", s.inPod(t, "resources", "id -u"))
-		require.Contains(t, s.inPod(t, "resources", "touch /etc/placement/x 2>&1 || true"), "Read-only file system")
+		s.conceals(t, log, k.password, "mysql+pymysql", s.inPod(t, "resources", "echo $OS_KEYSTONE_AUTHTOKEN__PASSWORD"))
+		s.isConfined(t, "resources", "/etc/placement/x")
 	})
 
 	t.Run("its package has the options of its image", func(t *testing.T) {
-		listed, err := os.ReadFile(filepath.Join(l.root, "catalog/apps/io.burano.Placement/Resources/options.json"))
-		require.NoError(t, err)
-		require.JSONEq(t, string(listed), s.inPod(t, "resources", "cat /usr/share/openstack/placement.json"))
+		s.hasOptions(t, "Placement", "resources")
 	})
 
 	const provider = "5a1f0d5e-0f0f-4a6e-9a51-6c9a3f6d7c01"

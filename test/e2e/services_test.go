@@ -21,23 +21,14 @@ func TestServicesOfOpenStackHaveACacheAndAQueue(t *testing.T) {
 	log := l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/openstack.yaml", "--follow")
 	l.deleteIfFailed(t, "openstack")
 	t.Logf("cluster and services took %.1f s", time.Since(began).Seconds())
-	environment := environmentNamed(t, demo, "openstack")
-	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
-	a := &applications{lab: l, user: demo}
-	shown, _ := s.call(t, "keystone", "showPassword", map[string]any{})
-	k := identity{address: "http://" + s.published(t, a, "keystone"), password: shown["result"].(string)}
+	s, _, k := l.openStack(t, demo, "openstack")
 	token, _, err := k.token()
 	require.NoError(t, err)
 
 	t.Run("no description has passwords, and nothing is root", func(t *testing.T) {
-		described := s.cluster.kubectl(t, "", "get", "deployment,job,pod,configmap", "-o", "yaml")
-		for _, secret := range []string{k.password, "rabbit://", "mysql+pymysql"} {
-			require.NotContains(t, log, secret)
-			require.NotContains(t, described, secret)
-		}
+		s.conceals(t, log, k.password, "rabbit://", "mysql+pymysql")
 		for _, pod := range []string{"memory", "messages", "identities"} {
-			require.Equal(t, "64000", s.inPod(t, pod, "id -u"))
-			require.Contains(t, s.inPod(t, pod, "touch /etc/x 2>&1 || true"), "Read-only file system", pod)
+			s.isConfined(t, pod, "/etc/x")
 		}
 	})
 
