@@ -7,9 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -174,4 +177,21 @@ func ask(conn net.Conn, reader *bufio.Reader, connection string) (last bool, err
 		return false, fmt.Errorf("answered %s", response.Status)
 	}
 	return response.Close, nil
+}
+
+// noneFailed ends a test some of whose requests failed with when they failed, and with the gateways' log of that time.
+func (c *cluster) noneFailed(t *testing.T, failed []failure) {
+	t.Helper()
+	if len(failed) == 0 {
+		return
+	}
+	first, last := failed[0].at, failed[len(failed)-1].at
+	for server := range c.servers {
+		output, err := c.on(server, "journalctl", "--no-pager", "--output=short-precise", "--identifier=haproxy", "--identifier=burano",
+			fmt.Sprintf("--since=@%d", first.Add(-20*time.Second).Unix()), fmt.Sprintf("--until=@%d", last.Add(2*time.Second).Unix()))
+		lines := strings.Split(strings.TrimSpace(output), "\n")
+		t.Logf("%s then (%v):\n%s", server, err, strings.Join(lines[:min(len(lines), 60)], "\n"))
+	}
+	require.Fail(t, "requests failed", "%d, from %s to %s: the first with %v, the last with %v", len(failed), first.Format("15:04:05.000"), last.Format("15:04:05.000"),
+		failed[0].err, failed[len(failed)-1].err)
 }

@@ -20,7 +20,7 @@ func (l *lab) openStack(t *testing.T, owner *user, name string) (*scaling, *appl
 	return s, a, identity{address: "http://" + s.published(t, a, "keystone"), password: shown["result"].(string)}
 }
 
-// besideKeystone is the model of a cluster with Keystone for a service that is added to it, and what deploys it, which returns the log.
+// besideKeystone returns the model of a cluster with Keystone, to which a service is added, and a function that deploys it and returns the log.
 func (l *lab) besideKeystone(t *testing.T, service string) (model string, deploy func(model string) string) {
 	text, err := os.ReadFile(filepath.Join(l.root, "test/e2e/testdata/keystone.yaml"))
 	require.NoError(t, err)

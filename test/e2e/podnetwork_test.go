@@ -177,7 +177,7 @@ func TestPodsAreRoutedByBGP(t *testing.T) {
 	}
 	load.end()
 	t.Log(load)
-	require.Empty(t, load.failed, load.String())
+	s.cluster.noneFailed(t, load.failed)
 
 	s.act(t, "scaling-cluster", "scaleNodesDown", map[string]any{"node": "murano-kube-3"})
 	s.holds(t, []string{"murano-kube-2", "murano-kube-4"}, []string{"murano-gateway-1"})
