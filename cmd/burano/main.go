@@ -92,6 +92,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"server", operator.DoctorCommand()},
 		{"server", operator.DatabaseCommand()},
 		{"server", operator.AuditCommand(connection)},
+		{"server", operator.DebugCommand(connection)},
 		{"server", operator.ImageCommand(connection)},
 		{"node", node.PublishCommand()},
 		{"node", node.ForwardCommand()},

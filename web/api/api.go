@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -81,6 +82,8 @@ type Config struct {
 	Running *blackbox.Box
 	// Metrics is the registry of the API's metrics; nil: none.
 	Metrics *prometheus.Registry
+	// Profiles allows administrators to take profiles of this process.
+	Profiles bool
 	// MetricsElsewhere: Metrics are shown by another listener, and not at /metrics.
 	MetricsElsewhere bool
 	// Stopping ends when the server is to stop: streams end then. nil: they end with their clients or subjects only.
@@ -171,6 +174,7 @@ func newEcho(config Config) *echo.Echo {
 	cloudHandlers{config.MarkImage, config.AllProjects, config.Examine, config.Limits.Values}.register(burano)
 	projectRoleHandlers{config.Projects}.register(burano)
 	burano.GET("/version", showVersion)
+	profileHandlers{config.Profiles, &sync.Mutex{}}.register(burano)
 	delegationHandlers{config.Orchestrator}.register(burano)
 	findingHandlers{config.Orchestrator}.register(burano)
 	componentHandlers{config.Orchestrator}.register(burano)

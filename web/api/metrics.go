@@ -1,14 +1,22 @@
 package api
 
 import (
+	"bytes"
+	"cmp"
+	"fmt"
 	"net/http"
+	"runtime/pprof"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/wait"
 )
 
 // metrics are the API's own metrics. Routes are named by their pattern, so that ids make no series of their own.
@@ -59,4 +67,49 @@ func (m *metrics) answered(c echo.Context, took time.Duration) {
 	if !isStream(route) { // a stream lasts as long as its subject
 		m.seconds.WithLabelValues(method, route).Observe(took.Seconds())
 	}
+}
+
+// profileHandlers answer profiles of the server's process as gzipped protocol buffers, which go tool pprof reads.
+type profileHandlers struct {
+	allowed bool
+	cpu     *sync.Mutex // held while a profile of processors is taken; the process can take one at a time
+}
+
+func (h profileHandlers) register(v1 *echo.Group) { v1.GET("/profiles/:profile", h.take) }
+
+// mostProfileSeconds is the longest profile of processors.
+const mostProfileSeconds = 30
+
+// take answers a profile: cpu over some seconds, or the present heap, allocations (allocs) or goroutines.
+func (h profileHandlers) take(c echo.Context) error {
+	if !h.allowed {
+		return fault.New(fault.Forbidden, "This server gives no profiles of itself: its setting profiles allows them to administrators")
+	}
+	var content bytes.Buffer
+	switch kind := c.Param("profile"); kind {
+	case "cpu":
+		seconds, err := strconv.Atoi(cmp.Or(c.QueryParam("seconds"), "10"))
+		if err != nil || seconds < 1 || seconds > mostProfileSeconds {
+			return fault.New(fault.Invalid, "seconds must be a whole number from 1 to %d", mostProfileSeconds)
+		}
+		if !h.cpu.TryLock() {
+			return fault.New(fault.Conflict, "Somebody else takes a profile of the processors; try again in %d seconds", mostProfileSeconds)
+		}
+		defer h.cpu.Unlock()
+		if err := pprof.StartCPUProfile(&content); err != nil {
+			return fault.New(fault.Conflict, "The profile cannot be taken: %s", err)
+		}
+		err = wait.Pause(c.Request().Context(), time.Duration(seconds)*time.Second)
+		pprof.StopCPUProfile()
+		if err != nil {
+			return err
+		}
+	case "heap", "allocs", "goroutine":
+		if err := pprof.Lookup(kind).WriteTo(&content, 0); err != nil {
+			return fmt.Errorf("take the profile %s: %w", kind, err)
+		}
+	default:
+		return fault.New(fault.NotFound, "There is no profile %s: there are cpu, heap, allocs and goroutine", kind)
+	}
+	return blob(c, "application/octet-stream", content.Bytes())
 }

@@ -135,6 +135,7 @@ var rules = map[string]string{
 	"GET /burano/v1/version":                                                "default",
 	"GET /burano/v1/cloud/:kind":                                            "ask_cloud",
 	"GET /burano/v1/audit":                                                  "list_audit_events",
+	"GET /burano/v1/profiles/:profile":                                      "get_profiles",
 	"GET /burano/v1/quotas/:project":                                        "get_quotas",
 	"PUT /burano/v1/quotas/:project":                                        "set_quotas",
 	"DELETE /burano/v1/quotas/:project":                                     "set_quotas",

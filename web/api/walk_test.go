@@ -85,7 +85,7 @@ func (s *server) populate(token, mark string) possessions {
 func (s *server) everybodys() map[string]string {
 	all, err := s.catalog.Categories(s.t.Context(), catalog.CategoryQuery{})
 	require.NoError(s.t, err)
-	return map[string]string{"state": "1", "category": all[0].ID, "methods": "any", "instance": "any", "kind": "flavors", "image": "any", "label": "any", "namespace": "default", "pod": "web", "workload": "web", "node": "murano-kube-2"}
+	return map[string]string{"state": "1", "category": all[0].ID, "methods": "any", "instance": "any", "kind": "flavors", "image": "any", "label": "any", "namespace": "default", "pod": "web", "workload": "web", "node": "murano-kube-2", "profile": "heap"}
 }
 
 // parameters lists the parameters of a route. A parameter "id" gets the name of its kind, and "*" is combined with the
@@ -269,7 +269,7 @@ func (s *server) renewed(token string, own possessions, mark string) possessions
 func TestAReaderWritesNothing(t *testing.T) {
 	// Routes that give rights need more than a reader; routes that change nothing, or only the caller's own session,
 	// are open.
-	closed := []string{"GET /burano/v1/audit", "GET /burano/v1/projects", "GET /burano/v1/doctor", "GET /v1/environments/:environment/actions/:task",
+	closed := []string{"GET /burano/v1/audit", "GET /burano/v1/projects", "GET /burano/v1/doctor", "GET /burano/v1/profiles/:profile", "GET /v1/environments/:environment/actions/:task",
 		"GET /burano/v1/snapshots/:snapshot/content"}
 	opened := []string{"POST /burano/v1/forms/:package", "POST /burano/v1/environments/:environment/components/:component/form", "PUT /burano/v1/session/project"}
 	s := newServer(t)

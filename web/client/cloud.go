@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 )
 
 // ImageMark is the mark by which forms find an image.
@@ -47,4 +48,10 @@ type ServerVersion struct {
 func (c *Client) ServerVersion(ctx context.Context) (ServerVersion, error) {
 	var found ServerVersion
 	return found, c.Call(ctx, http.MethodGet, "/burano/v1/version", nil, &found)
+}
+
+// Profile takes a profile of the server's process, for go tool pprof: cpu over 1 to 30 seconds, or the present heap, allocs or goroutine.
+// Only administrators may, where the server's setting profiles allows it.
+func (c *Client) Profile(ctx context.Context, kind string, seconds int) ([]byte, error) {
+	return c.Send(ctx, http.MethodGet, "/burano/v1/profiles/"+url.PathEscape(kind)+"?seconds="+strconv.Itoa(seconds), nil)
 }

@@ -90,6 +90,7 @@ var defaults = map[string]string{
 	"set_quotas":            admins,
 	"list_projects":         admins,
 	"examine_cloud":         admins,
+	"get_profiles":          admins,  // of the server's process, where its setting allows it
 	"get_project_role":      readers, // of the own project; administrators of any
 	"set_project_role":      "rule:manager",
 }

@@ -42,6 +42,7 @@ func (w *wiring) api(stopping context.Context) api.Config {
 		Running:          w.running,
 		Metrics:          w.metrics,
 		MetricsElsewhere: w.options.metricsListen != "",
+		Profiles:         w.options.profiles,
 		Stopping:         stopping,
 		Logger:           w.logger,
 	}

@@ -67,6 +67,7 @@ type Options struct {
 	TLSCert       string
 	TLSKey        string
 	metricsListen string
+	profiles      bool
 	stopDelay     time.Duration
 	stopPatience  time.Duration
 	limits        api.Limits
@@ -141,6 +142,7 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.DurationVar(&o.signInIdle, "sign-in-idle", time.Hour, "how long a browser stays signed in without a request")
 	flags.DurationVar(&o.signInTime, "sign-in-time", 12*time.Hour, "how long a browser stays signed in at most; never longer than its Keystone token lasts")
 	flags.StringVar(&o.metricsListen, "metrics-listen", "", "address and port for /metrics, in plain HTTP; without it they are at --listen, without a token")
+	flags.BoolVar(&o.profiles, "profiles", false, "administrators may take profiles of the server's processors and memory (burano debug profile)")
 	flags.Int64Var(&o.limits.Body, "max-body", api.DefaultLimits.Body, "bytes of a request's body; a larger one is answered with 413; a package has at most 5 MiB, a JSON body 8 MiB")
 	flags.DurationVar(&o.limits.Time, "request-time", api.DefaultLimits.Time, "how long a request may take: a slower body is answered with 408, longer work with 503; streams of events have no limit")
 	flags.IntVar(&o.limits.Requests, "max-requests", api.DefaultLimits.Requests, "simultaneous requests of known callers; one more is answered with 503. Twice as many may send their bodies or read their answers meanwhile")
