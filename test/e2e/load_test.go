@@ -179,19 +179,25 @@ func ask(conn net.Conn, reader *bufio.Reader, connection string) (last bool, err
 	return response.Close, nil
 }
 
-// noneFailed ends a test some of whose requests failed with when they failed, and with the gateways' log of that time.
+// noneFailed ends a test some of whose requests failed with when they failed, and with the logs of gateways and publishers of that time.
 func (c *cluster) noneFailed(t *testing.T, failed []failure) {
 	t.Helper()
 	if len(failed) == 0 {
 		return
 	}
 	first, last := failed[0].at, failed[len(failed)-1].at
+	var down []string
 	for server := range c.servers {
 		output, err := c.on(server, "journalctl", "--no-pager", "--output=short-precise", "--identifier=haproxy", "--identifier=burano",
 			fmt.Sprintf("--since=@%d", first.Add(-20*time.Second).Unix()), fmt.Sprintf("--until=@%d", last.Add(2*time.Second).Unix()))
 		lines := strings.Split(strings.TrimSpace(output), "\n")
 		t.Logf("%s then (%v):\n%s", server, err, strings.Join(lines[:min(len(lines), 60)], "\n"))
+		for _, line := range lines {
+			if _, what, found := strings.Cut(line, ": Server port-"); found && strings.Contains(what, "DOWN") {
+				down = append(down, line[7:19]+" "+what)
+			}
+		}
 	}
-	require.Fail(t, "requests failed", "%d, from %s to %s: the first with %v, the last with %v", len(failed), first.Format("15:04:05.000"), last.Format("15:04:05.000"),
-		failed[0].err, failed[len(failed)-1].err)
+	require.Fail(t, fmt.Sprintf("%d requests failed from %s to %s, the last one with %v, and servers were down: %s", len(failed), first.UTC().Format("15:04:05.000"),
+		last.UTC().Format("15:04:05.000"), failed[len(failed)-1].err, strings.Join(down[:min(len(down), 6)], "; ")))
 }
