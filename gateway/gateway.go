@@ -25,6 +25,7 @@ import (
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/gateway/seal"
 	"github.com/burano/burano/gateway/traffic"
+	"github.com/burano/burano/gateway/udp"
 )
 
 // Config has the source of routes and the servers for them.
@@ -39,6 +40,7 @@ type Config struct {
 	AllowSSH []netip.Prefix // where SSH may come from; empty: anywhere
 	Open     []uint16       // ports of the node itself that the firewall lets in from everywhere
 	Firewall Firewall       // nil: the nftables table of this node
+	UDP      udp.Config     // the table for UDP
 	Metrics  netip.AddrPort // where its metrics are; invalid: nowhere
 	// StatusSocket is the socket for its status (see AskStatus); "": none.
 	StatusSocket string
@@ -95,9 +97,11 @@ func Run(ctx context.Context, c Config) error {
 	}
 	wait := g.watch(ctx)
 	g.known = newKnowledge(cmp.Or(c.HAProxy.Socket, traffic.Socket), g.routes.Answers)
+	passing := g.passUDP(ctx)
 	told := g.known.serve(ctx, c)
 	g.loop(ctx, changed)
 	wait()
+	passing()
 	told()
 	if err := g.proxy.Close(); err != nil {
 		c.Logger.Error("a start of HAProxy without this daemon would be with servers of before", "error", err)

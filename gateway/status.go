@@ -21,6 +21,7 @@ import (
 	"github.com/burano/burano/gateway/haproxy"
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/gateway/traffic"
+	"github.com/burano/burano/gateway/udp"
 )
 
 // SealKey is where a gateway has the key that certificates for it are sealed to.
@@ -38,9 +39,11 @@ type Status struct {
 
 // Port is a route that the gateway is to serve.
 type Port struct {
-	Number  uint16 `json:"port"`
-	Service string `json:"service"` // namespace/service:port; "Ingresses" of a port that sends requests on by host and path
-	Problem string `json:"problem,omitempty"`
+	Number uint16 `json:"port"`
+	// Protocol is "UDP", or "" of TCP. The counters of a UDP port come from nftables: its connections are the flows that the kernel tracks.
+	Protocol string `json:"protocol,omitempty"`
+	Service  string `json:"service"` // namespace/service:port; "Ingresses" of a port that sends requests on by host and path
+	Problem  string `json:"problem,omitempty"`
 	// Listener has HAProxy's counters; nil when it does not listen.
 	Listener *traffic.Listener `json:"listener,omitempty"`
 }
@@ -52,6 +55,7 @@ const ingresses = "Ingresses"
 type knowledge struct {
 	socket string // of HAProxy
 	etcd   func() bool
+	udp    func(context.Context) ([]udp.Published, error)
 
 	reloads, changes prometheus.Counter
 
@@ -60,6 +64,7 @@ type knowledge struct {
 	web     []route.Listener // ports for HTTP
 	refused map[uint16]string
 	trouble string
+	notUDP  string // why UDP is not served fully
 	applied time.Time
 	at      route.Applied
 }
@@ -93,6 +98,13 @@ func (k *knowledge) note(routes []route.Route, web []route.Listener, outcome hap
 	}
 }
 
+// noteUDP records why UDP is not served fully; "" when it is.
+func (k *knowledge) noteUDP(trouble string) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	k.notUDP = trouble
+}
+
 // noteServers takes in that backends alone have changed, and servers with them.
 func (k *knowledge) noteServers(changed int) {
 	k.changes.Add(float64(changed))
@@ -111,11 +123,19 @@ func (k *knowledge) reached(at route.Applied) {
 // status queries HAProxy's counters, and adds the known state. The error is HAProxy's, and part of the trouble.
 func (k *knowledge) status() (Status, error) {
 	listeners, err := k.listeners()
+	var datagrams []udp.Published
+	var unknown error
+	if k.udp != nil {
+		datagrams, unknown = k.udp(context.Background())
+	}
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
-	s := Status{Etcd: k.etcd(), Trouble: k.trouble, Applied: k.applied, Reached: k.at, Ports: make([]Port, 0, len(k.routes))}
+	s := Status{Etcd: k.etcd(), Trouble: cmp.Or(k.trouble, k.notUDP), Applied: k.applied, Reached: k.at, Ports: make([]Port, 0, len(k.routes))}
 	if err != nil && len(k.routes)+len(k.web) > 0 {
 		s.Trouble = cmp.Or(s.Trouble, err.Error())
+	}
+	if unknown != nil {
+		s.Trouble = cmp.Or(s.Trouble, unknown.Error())
 	}
 	add := func(number uint16, whose string) {
 		port := Port{Number: number, Service: whose, Problem: k.refused[number]}
@@ -130,7 +150,12 @@ func (k *knowledge) status() (Status, error) {
 	for _, l := range k.web {
 		add(l.Port, ingresses)
 	}
-	slices.SortFunc(s.Ports, func(a, b Port) int { return int(a.Number) - int(b.Number) })
+	for _, one := range datagrams {
+		s.Ports = append(s.Ports, Port{Number: one.Number, Protocol: route.ProtocolUDP, Service: one.Flow.String(), Listener: &one.Listener})
+	}
+	slices.SortFunc(s.Ports, func(a, b Port) int {
+		return cmp.Or(int(a.Number)-int(b.Number), cmp.Compare(a.Protocol, b.Protocol))
+	})
 	return s, err
 }
 

@@ -144,16 +144,16 @@ func from(prefixes []netip.Prefix) []string {
 	}
 	var rules []string
 	if len(four) > 0 {
-		rules = append(rules, "ip saddr "+braces(disjoint(four))+" ")
+		rules = append(rules, "ip saddr "+braces(Disjoint(four))+" ")
 	}
 	if len(six) > 0 {
-		rules = append(rules, "ip6 saddr "+braces(disjoint(six))+" ")
+		rules = append(rules, "ip6 saddr "+braces(Disjoint(six))+" ")
 	}
 	return rules
 }
 
-// disjoint removes prefixes that lie in another one: nft refuses intervals that overlap.
-func disjoint(prefixes []netip.Prefix) []netip.Prefix {
+// Disjoint removes prefixes that lie in another one: nft refuses intervals that overlap.
+func Disjoint(prefixes []netip.Prefix) []netip.Prefix {
 	sorted := slices.SortedFunc(slices.Values(prefixes), func(a, b netip.Prefix) int {
 		return cmp.Or(cmp.Compare(a.Bits(), b.Bits()), a.Addr().Compare(b.Addr()))
 	})

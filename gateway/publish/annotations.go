@@ -155,8 +155,9 @@ func internalPorts(annotations map[string]string, ports []core.ServicePort) (int
 	return internal, unknown
 }
 
-// gatewayPorts reads the annotation that moves ports: from the names (see portName) of ports to ports of the gateways.
-func gatewayPorts(annotations map[string]string, ports []core.ServicePort) (map[string]uint16, error) {
+// gatewayPorts reads the annotation that moves ports: from the names (see portName) of ports to ports of the gateways. TCP and UDP have numbers of their
+// own, so a number moves the only port of each.
+func gatewayPorts(annotations map[string]string, ports, udp []core.ServicePort) (map[string]uint16, error) {
 	text, said := annotations[AnnotationPort]
 	if !said {
 		return nil, nil
@@ -170,10 +171,14 @@ func gatewayPorts(annotations map[string]string, ports []core.ServicePort) (map[
 		switch {
 		case err != nil:
 			return nil, wrong("%v", err)
-		case len(ports) != 1:
-			return nil, wrong("the Service has %d ports to publish; say which goes where, like \"name=8080,other=8081\"", len(ports))
+		case len(ports) > 1 || len(ports)+len(udp) == 0 || len(ports) == 0 && len(udp) > 1:
+			return nil, wrong("the Service has %d ports to publish; say which goes where, like \"name=8080,other=8081\"", len(ports)+len(udp))
 		}
-		moves[portName(ports[0])] = number
+		for _, only := range [][]core.ServicePort{ports, udp} {
+			if len(only) == 1 {
+				moves[portName(only[0])] = number
+			}
+		}
 		return moves, nil
 	}
 	for item := range strings.SplitSeq(text, ",") {
@@ -182,14 +187,20 @@ func gatewayPorts(annotations map[string]string, ports []core.ServicePort) (map[
 		if err != nil {
 			return nil, wrong("%v", err)
 		}
-		named := matching(strings.TrimSpace(name), ports)
-		if len(named) == 0 {
-			return nil, wrong("the Service has no published TCP port %q", strings.TrimSpace(name))
+		some := false
+		for _, list := range [][]core.ServicePort{ports, udp} {
+			named := matching(strings.TrimSpace(name), list)
+			if len(named) == 0 {
+				continue
+			}
+			if _, twice := moves[portName(named[0])]; twice {
+				return nil, wrong("port %q is there twice", strings.TrimSpace(name))
+			}
+			some, moves[portName(named[0])] = true, number
 		}
-		if _, twice := moves[portName(named[0])]; twice {
-			return nil, wrong("port %q is there twice", strings.TrimSpace(name))
+		if !some {
+			return nil, wrong("the Service has no published port %q", strings.TrimSpace(name))
 		}
-		moves[portName(named[0])] = number
 	}
 	return moves, nil
 }

@@ -50,7 +50,7 @@ func TestWhatIsRememberedOfServicesChangesNothing(t *testing.T) {
 			for _, one := range endpoints {
 				parts = append(parts, one)
 			}
-			anew, given := share(all, parts, published, nil, nil), share(all, parts, published, nil, remembered)
+			anew, given := share(all, parts, published, wishes{}, nil), share(all, parts, published, wishes{}, remembered)
 			require.Equal(t, anew.routes, given.routes)
 			require.Equal(t, anew.complaints, given.complaints)
 			require.Len(t, given.memory, len(all))
@@ -95,9 +95,9 @@ func BenchmarkAServiceOf5000Changes(b *testing.B) {
 	publish := func() {
 		published, _, err := s.holds(b.Context())
 		require.NoError(b, err)
-		given := share(slices.Clone(services), endpoints, published, nil, remembered)
+		given := share(slices.Clone(services), endpoints, published, wishes{}, remembered)
 		require.Len(b, given.routes, len(services))
-		require.NoError(b, s.write(b.Context(), given.routes, &Sites{}, []route.PublicKey{}))
+		require.NoError(b, s.write(b.Context(), given.routes, nil, &Sites{}, []route.PublicKey{}))
 		remembered = given.memory
 	}
 	publish()

@@ -192,7 +192,7 @@ func (p *publisher) publish(ctx context.Context) error {
 	if sites != nil {
 		wanted = sites.wanted
 	}
-	given := share(services, endpoints, published, wanted, p.memory)
+	given := share(services, endpoints, published, wishes{listeners: wanted}, p.memory)
 	p.memory = given.memory
 	routes, complaints := given.routes, given.complaints
 	if sites != nil {
@@ -203,9 +203,10 @@ func (p *publisher) publish(ctx context.Context) error {
 	if known && keys == nil {
 		keys = []route.PublicKey{}
 	}
-	if err := p.store.write(ctx, routes, sites, keys); err != nil {
+	if err := p.store.write(ctx, routes, udpPorts(given.udp, nil, given.udpWon), sites, keys); err != nil {
 		return err
 	}
+	routes = slices.Concat(routes, given.udp)
 	if p.state != "publishing" {
 		p.state = "publishing"
 		p.config.Logger.Info("publishing", "services", len(services), "routes", len(routes))

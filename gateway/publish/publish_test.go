@@ -204,7 +204,7 @@ func TestStatusesOfLoadBalancers(t *testing.T) {
 
 	// One with a port that cannot be published, and one that loses its port.
 	partly := balancer("partly", 81)
-	partly.Spec.Ports = append(partly.Spec.Ports, core.ServicePort{Name: "dns", Port: 5300, Protocol: core.ProtocolUDP})
+	partly.Spec.Ports = append(partly.Spec.Ports, core.ServicePort{Name: "dns", Port: 5300, Protocol: core.ProtocolSCTP})
 	_, err = services.Create(t.Context(), partly, meta.CreateOptions{})
 	require.NoError(t, err)
 	says("partly", publish.ReasonProtocol, "203.0.113.9")

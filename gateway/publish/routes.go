@@ -2,7 +2,8 @@
 //
 // It publishes, in the namespace default, every Service with a selector (of any type, but not headless, not ExternalName, and not kubernetes itself); in
 // other namespaces Services of type LoadBalancer. One of a class other than [Class] belongs to others. The annotations of a Service decide otherwise: see
-// [AnnotationPublish] and the following ones. A port has its own number on the gateways, only TCP.
+// [AnnotationPublish] and the following ones. A port has its own number on the gateways. UDP ports are published of Services that ask for it: by their type
+// LoadBalancer or by the annotation.
 package publish
 
 import (
@@ -31,7 +32,7 @@ const (
 	ReasonReserved   = "GatewayPortReserved"      // the nodes need the port themselves
 	ReasonAnnotation = "InvalidGatewayAnnotation" // an annotation cannot be understood
 	ReasonKind       = "NotPublishable"           // asked for, but not possible for such a Service
-	ReasonProtocol   = "ProtocolNotPublished"     // a port is not TCP
+	ReasonProtocol   = "ProtocolNotPublished"     // a port is neither TCP nor UDP
 	ReasonSources    = "InvalidSourceRange"       // loadBalancerSourceRanges cannot be understood
 	ReasonUnheeded   = "FieldNotHeeded"           // the ports are served, but a field is ignored
 )
@@ -49,17 +50,21 @@ type Complaint struct {
 // published already: releases that knew no classes published Services of other ones, which stay. It is a function of its arguments alone, independent of
 // their order.
 func Routes(services []*core.Service, endpointSlices []*discovery.EndpointSlice, published map[types.NamespacedName]bool) ([]route.Route, []Complaint) {
-	shared := share(services, endpointSlices, published, nil, nil)
-	return shared.routes, shared.complaints
+	shared := share(services, endpointSlices, published, wishes{}, nil)
+	return slices.Concat(shared.routes, shared.udp), shared.complaints
 }
 
 // shared is the assignment of the gateways' ports.
 type shared struct {
-	routes     []route.Route
-	listeners  []route.Listener       // of the listeners that Ingresses want
-	conflicts  map[uint16]route.Route // the owners of the others
-	complaints []Complaint
-	memory     memory
+	routes    []route.Route
+	udp       []route.Route          // of UDP ports
+	listeners []route.Listener       // of the listeners that Ingresses want
+	conflicts map[uint16]route.Route // the owners of the others
+	// The UDP ports that Gateways got, and the owners of the others.
+	udpWon       map[uint16]bool
+	udpConflicts map[uint16]route.Route
+	complaints   []Complaint
+	memory       memory
 }
 
 // memory has the result of each Service, so that a change of one costs little with thousands.
@@ -71,6 +76,7 @@ type worked struct {
 	slices     []*discovery.EndpointSlice
 	published  bool
 	claims     []route.Route
+	udp        []route.Route // its claims to UDP ports
 	complaints []Complaint
 }
 
@@ -84,16 +90,17 @@ const web = "HTTP"
 
 // share assigns each port of the gateways: to a Service, or to all Ingresses, which are as old as their request for the port. It stores the result of each
 // Service for the next time.
-func share(services []*core.Service, endpointSlices []*discovery.EndpointSlice, published map[types.NamespacedName]bool, wanted []route.Listener, before memory) shared {
+func share(services []*core.Service, endpointSlices []*discovery.EndpointSlice, published map[types.NamespacedName]bool, wanted wishes, before memory) shared {
 	ordered := slices.SortedFunc(slices.Values(services), func(a, b *core.Service) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	ofService := bySlices(endpointSlices)
-	claims := make([]route.Route, 0, len(wanted)+len(ordered))
-	for _, l := range wanted {
+	claims := make([]route.Route, 0, len(wanted.listeners)+len(ordered))
+	for _, l := range wanted.listeners {
 		claims = append(claims, route.Route{GatewayPort: l.Port, Protocol: web, Since: l.Since})
 	}
 	var complaints []Complaint
+	var datagrams []route.Route
 	given := shared{conflicts: make(map[uint16]route.Route), memory: make(memory, len(ordered))}
 	for _, service := range ordered {
 		key := types.NamespacedName{Namespace: service.Namespace, Name: service.Name}
@@ -103,6 +110,7 @@ func share(services []*core.Service, endpointSlices []*discovery.EndpointSlice, 
 		}
 		given.memory[key] = w
 		claims, complaints = append(claims, w.claims...), append(complaints, w.complaints...)
+		datagrams = append(datagrams, w.udp...)
 	}
 	winners, losers := route.Contest(claims)
 	for _, winner := range winners {
@@ -110,24 +118,30 @@ func share(services []*core.Service, endpointSlices []*discovery.EndpointSlice, 
 			given.routes = append(given.routes, winner)
 			continue
 		}
-		i := slices.IndexFunc(wanted, func(l route.Listener) bool { return l.Port == winner.GatewayPort })
-		given.listeners = append(given.listeners, wanted[i])
+		i := slices.IndexFunc(wanted.listeners, func(l route.Listener) bool { return l.Port == winner.GatewayPort })
+		given.listeners = append(given.listeners, wanted.listeners[i])
 	}
 	for _, l := range losers {
 		if l.Route.Protocol == web {
 			given.conflicts[l.Route.GatewayPort] = l.Holder
 			continue
 		}
-		holder := l.Holder.String() + ", which is older"
-		if l.Holder.Protocol == web {
-			holder = "the Ingresses and Gateways, which have it already"
-		}
-		service := given.memory[types.NamespacedName{Namespace: l.Route.Namespace, Name: l.Route.Service}].service
-		complaints = append(complaints, complaint(service, ReasonConflict, "port %s is not published: gateway port %d belongs to %s. Choose another with the annotation %s.",
-			l.Route.Port, l.Route.GatewayPort, holder, AnnotationPort))
+		complaints = append(complaints, given.lost(l))
 	}
 	given.complaints = complaints
+	given.shareUDP(datagrams, wanted.udp)
 	return given
+}
+
+// lost is the complaint about a port that another object has.
+func (s *shared) lost(l route.Loser) Complaint {
+	holder := l.Holder.String() + ", which is older"
+	if l.Holder.Protocol == web {
+		holder = "the Ingresses and Gateways, which have it already"
+	}
+	service := s.memory[types.NamespacedName{Namespace: l.Route.Namespace, Name: l.Route.Service}].service
+	return complaint(service, ReasonConflict, "port %s is not published: gateway port %d belongs to %s. Choose another with the annotation %s.",
+		l.Route.Port, l.Route.GatewayPort, holder, AnnotationPort)
 }
 
 // work computes the request of a Service.
@@ -136,13 +150,13 @@ func work(service *core.Service, endpointSlices []*discovery.EndpointSlice, publ
 	complain := func(reason, format string, arguments ...any) {
 		w.complaints = append(w.complaints, complaint(service, reason, format, arguments...))
 	}
-	ports := claimsOf(service, published, complain)
+	ports, datagrams := claimsOf(service, published, complain)
 	sources, err := sourcesOf(service)
-	if err != nil && len(ports) > 0 {
+	if err != nil && len(ports)+len(datagrams) > 0 {
 		complain(ReasonSources, "the Service is not published: %v", err)
 		return w
 	}
-	if len(ports) == 0 {
+	if len(ports)+len(datagrams) == 0 {
 		return w
 	}
 	for _, text := range unheeded(service, endpointSlices) {
@@ -152,6 +166,7 @@ func work(service *core.Service, endpointSlices []*discovery.EndpointSlice, publ
 	for _, err := range wrong {
 		complain(ReasonAnnotation, "%v", err)
 	}
+	w.udp = workUDP(service, datagrams, sources, limits, endpointSlices, complain)
 	for _, c := range ports {
 		if purpose, reserved := route.Reserved(c.gatewayPort); reserved {
 			complain(ReasonReserved, "port %s is not published: gateway port %d is reserved for %s. Choose another with the annotation %s.",
@@ -192,49 +207,56 @@ func (c claim) name() string { return portName(c.port) }
 
 func portName(p core.ServicePort) string { return cmp.Or(p.Name, strconv.Itoa(int(p.Port))) }
 
-// claimsOf lists the ports of a Service that are to be published.
-func claimsOf(service *core.Service, published bool, complain func(reason, format string, arguments ...any)) []claim {
+// claimsOf lists the ports of a Service that are to be published, of TCP and of UDP.
+func claimsOf(service *core.Service, published bool, complain func(reason, format string, arguments ...any)) (claims, datagrams []claim) {
 	wish, err := publishWish(service.Annotations)
 	if err != nil {
 		complain(ReasonAnnotation, "%v", err)
 	}
 	if wish == no {
-		return nil
+		return nil, nil
 	}
 	if why := never(service); why != "" {
 		if wish == yes {
 			complain(ReasonKind, "not published although %s is \"true\": %s.", AnnotationPublish, why)
 		}
-		return nil
+		return nil, nil
 	}
 	if wish == unsaid && (!byDefault(service) || othersClass(service) && !published) {
-		return nil
+		return nil, nil
 	}
 
 	internal, unknown := internalPorts(service.Annotations, service.Spec.Ports)
-	var ports []core.ServicePort
+	var ports, udp []core.ServicePort
+	asked := service.Spec.Type == core.ServiceTypeLoadBalancer || wish == yes
 	for _, p := range service.Spec.Ports {
 		switch {
 		case cmp.Or(p.Protocol, core.ProtocolTCP) == core.ProtocolTCP:
 			ports = append(ports, p)
-		case !internal[portName(p)] && (service.Spec.Type == core.ServiceTypeLoadBalancer || wish == yes):
-			complain(ReasonProtocol, "port %s is not published: gateways serve TCP, and not %s. Name it in the annotation %s to have that understood.", portName(p), p.Protocol, AnnotationInternal)
+		case internal[portName(p)] || !asked:
+		case p.Protocol == core.ProtocolUDP:
+			udp = append(udp, p)
+		default:
+			complain(ReasonProtocol, "port %s is not published: gateways serve TCP and UDP, and not %s. Name it in the annotation %s to have that understood.", portName(p), p.Protocol, AnnotationInternal)
 		}
 	}
 	if len(unknown) > 0 {
 		complain(ReasonAnnotation, "the annotation %s names ports that the Service does not have: %s.", AnnotationInternal, strings.Join(unknown, ", "))
 	}
 	ports = slices.DeleteFunc(ports, func(p core.ServicePort) bool { return internal[portName(p)] })
-	moves, err := gatewayPorts(service.Annotations, ports)
+	moves, err := gatewayPorts(service.Annotations, ports, udp)
 	if err != nil {
 		complain(ReasonAnnotation, "the Service is not published: %v", err)
-		return nil
+		return nil, nil
 	}
-	claims := make([]claim, 0, len(ports))
-	for _, p := range ports {
-		claims = append(claims, claim{port: p, gatewayPort: cmp.Or(moves[portName(p)], uint16(p.Port))})
+	of := func(ports []core.ServicePort) []claim {
+		claims := make([]claim, 0, len(ports))
+		for _, p := range ports {
+			claims = append(claims, claim{port: p, gatewayPort: cmp.Or(moves[portName(p)], uint16(p.Port))})
+		}
+		return claims
 	}
-	return claims
+	return of(ports), of(udp)
 }
 
 // never returns the reason why a Service cannot be published at all, or "".
@@ -324,10 +346,21 @@ func backends(service *core.Service, port core.ServicePort, endpointSlices []*di
 	if len(service.Spec.Selector) == 0 && !slices.ContainsFunc(endpointSlices, listed) {
 		family = map[discovery.AddressType]discovery.AddressType{discovery.AddressTypeIPv4: discovery.AddressTypeIPv6, discovery.AddressTypeIPv6: discovery.AddressTypeIPv4}[family]
 	}
+	return backendsOf(port, slices.Collect(func(yield func(*discovery.EndpointSlice) bool) {
+		for _, s := range endpointSlices {
+			if s.AddressType == family && !yield(s) {
+				return
+			}
+		}
+	}))
+}
+
+// backendsOf collects the endpoints of some slices behind a port.
+func backendsOf(port core.ServicePort, endpointSlices []*discovery.EndpointSlice) []route.Backend {
 	found := make(map[netip.AddrPort]route.Backend)
 	for _, s := range endpointSlices {
-		number, has := slicePort(s, port.Name)
-		if !has || s.AddressType != family {
+		number, has := slicePort(s, port)
+		if !has {
 			continue
 		}
 		for _, e := range s.Endpoints {
@@ -354,13 +387,13 @@ func better(a, b route.Backend) bool {
 }
 
 // slicePort finds the number of the port; a slice's ports have the names of the Service's ports.
-func slicePort(s *discovery.EndpointSlice, name string) (uint16, bool) {
+func slicePort(s *discovery.EndpointSlice, port core.ServicePort) (uint16, bool) {
 	for _, p := range s.Ports {
-		tcp := p.Protocol == nil || *p.Protocol == core.ProtocolTCP
-		if p.Port == nil || *p.Port < 1 || *p.Port > 65535 || !tcp {
+		same := cmp.Or(deref(p.Protocol), core.ProtocolTCP) == cmp.Or(port.Protocol, core.ProtocolTCP)
+		if p.Port == nil || *p.Port < 1 || *p.Port > 65535 || !same {
 			continue
 		}
-		if p.Name == nil && name == "" || p.Name != nil && *p.Name == name {
+		if deref(p.Name) == port.Name {
 			return uint16(*p.Port), true
 		}
 	}

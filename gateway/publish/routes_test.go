@@ -72,28 +72,35 @@ func TestWhichServicesArePublished(t *testing.T) {
 		ports   []uint16
 		reasons []string
 	}{
-		"a service in default, by its own port":             {service("web"), []uint16{80}, nil},
-		"a NodePort service in default":                     {service("web", of(core.ServiceTypeNodePort)), []uint16{80}, nil},
-		"the Kubernetes API is not":                         {service("kubernetes", noSelector, port("https", 443)), nil, nil},
-		"nor when it is asked for":                          {service("kubernetes", port("https", 443), note("burano.io/publish", "true")), nil, []string{publish.ReasonKind}},
-		"without a selector it is not":                      {service("web", noSelector), nil, nil},
-		"unless it is asked for":                            {service("web", noSelector, note("burano.io/publish", "true")), []uint16{80}, nil},
-		"a headless one is not":                             {service("web", headless), nil, nil},
-		"a headless one that asks is reported":              {service("web", headless, note("burano.io/publish", "true")), nil, []string{publish.ReasonKind}},
-		"an ExternalName is not":                            {service("web", of(core.ServiceTypeExternalName)), nil, nil},
-		"one can opt out":                                   {service("web", note("burano.io/publish", "false")), nil, nil},
-		"another word is reported and not heeded":           {service("web", note("burano.io/publish", "True")), []uint16{80}, []string{publish.ReasonAnnotation}},
-		"another namespace is not published":                {service("dns", in("kube-system")), nil, nil},
-		"another namespace with LoadBalancer is":            {service("web", in("shop"), of(core.ServiceTypeLoadBalancer)), []uint16{80}, nil},
-		"another namespace that asks is":                    {service("web", in("shop"), note("burano.io/publish", "true")), []uint16{80}, nil},
-		"a LoadBalancer can opt out":                        {service("web", in("shop"), of(core.ServiceTypeLoadBalancer), note("burano.io/publish", "false")), nil, nil},
-		"only TCP ports":                                    {service("dns", port("a", 5300, core.ProtocolUDP), port("b", 5301, core.ProtocolTCP), port("c", 5302, core.ProtocolSCTP)), []uint16{5301}, nil},
-		"a LoadBalancer's port that is not TCP is reported": {service("dns", of(core.ServiceTypeLoadBalancer), port("a", 5300, core.ProtocolUDP), port("b", 5301)), []uint16{5301}, []string{publish.ReasonProtocol}},
-		"unless it is internal":                             {service("dns", of(core.ServiceTypeLoadBalancer), port("a", 5300, core.ProtocolUDP), port("b", 5301), note("burano.io/internal-ports", "a")), []uint16{5301}, nil},
-		"a LoadBalancer of another class is not":            {service("web", of(core.ServiceTypeLoadBalancer), class("example.com/other")), nil, nil},
-		"of ours it is":                                     {service("web", in("shop"), of(core.ServiceTypeLoadBalancer), class(publish.Class)), []uint16{80}, nil},
-		"of another class it is when asked for":             {service("web", of(core.ServiceTypeLoadBalancer), class("example.com/other"), note("burano.io/publish", "true")), []uint16{80}, nil},
-		"one whose clients cannot be understood is not":     {service("web", of(core.ServiceTypeLoadBalancer), sources("everybody")), nil, []string{publish.ReasonSources}},
+		"a service in default, by its own port":           {service("web"), []uint16{80}, nil},
+		"a NodePort service in default":                   {service("web", of(core.ServiceTypeNodePort)), []uint16{80}, nil},
+		"the Kubernetes API is not":                       {service("kubernetes", noSelector, port("https", 443)), nil, nil},
+		"nor when it is asked for":                        {service("kubernetes", port("https", 443), note("burano.io/publish", "true")), nil, []string{publish.ReasonKind}},
+		"without a selector it is not":                    {service("web", noSelector), nil, nil},
+		"unless it is asked for":                          {service("web", noSelector, note("burano.io/publish", "true")), []uint16{80}, nil},
+		"a headless one is not":                           {service("web", headless), nil, nil},
+		"a headless one that asks is reported":            {service("web", headless, note("burano.io/publish", "true")), nil, []string{publish.ReasonKind}},
+		"an ExternalName is not":                          {service("web", of(core.ServiceTypeExternalName)), nil, nil},
+		"one can opt out":                                 {service("web", note("burano.io/publish", "false")), nil, nil},
+		"another word is reported and not heeded":         {service("web", note("burano.io/publish", "True")), []uint16{80}, []string{publish.ReasonAnnotation}},
+		"another namespace is not published":              {service("dns", in("kube-system")), nil, nil},
+		"another namespace with LoadBalancer is":          {service("web", in("shop"), of(core.ServiceTypeLoadBalancer)), []uint16{80}, nil},
+		"another namespace that asks is":                  {service("web", in("shop"), note("burano.io/publish", "true")), []uint16{80}, nil},
+		"a LoadBalancer can opt out":                      {service("web", in("shop"), of(core.ServiceTypeLoadBalancer), note("burano.io/publish", "false")), nil, nil},
+		"only TCP ports":                                  {service("dns", port("a", 5300, core.ProtocolUDP), port("b", 5301, core.ProtocolTCP), port("c", 5302, core.ProtocolSCTP)), []uint16{5301}, nil},
+		"UDP of a LoadBalancer":                           {service("dns", of(core.ServiceTypeLoadBalancer), port("a", 5300, core.ProtocolUDP), port("b", 5301)), []uint16{5301, 5300}, nil},
+		"UDP that is asked for":                           {service("dns", in("shop"), port("a", 5300, core.ProtocolUDP), note("burano.io/publish", "true")), []uint16{5300}, nil},
+		"a LoadBalancer's port of SCTP is reported":       {service("dns", of(core.ServiceTypeLoadBalancer), port("a", 5300, core.ProtocolSCTP), port("b", 5301)), []uint16{5301}, []string{publish.ReasonProtocol}},
+		"one number moves the only port of each protocol": {service("dns", of(core.ServiceTypeLoadBalancer), port("a", 53, core.ProtocolUDP), port("b", 53), note("burano.io/gateway-port", "5353")), []uint16{5353, 5353}, nil},
+		"a UDP port is moved by its name":                 {service("dns", of(core.ServiceTypeLoadBalancer), port("a", 53, core.ProtocolUDP), port("b", 53), note("burano.io/gateway-port", "a=5353")), []uint16{53, 5353}, nil},
+		"both are moved by their number":                  {service("dns", of(core.ServiceTypeLoadBalancer), port("a", 53, core.ProtocolUDP), port("b", 53), note("burano.io/gateway-port", "53=5353")), []uint16{5353, 5353}, nil},
+		"a UDP port of the nodes is refused":              {service("dns", of(core.ServiceTypeLoadBalancer), port("a", 4789, core.ProtocolUDP)), nil, []string{publish.ReasonReserved}},
+		"limits of connections are not heeded for UDP":    {service("dns", of(core.ServiceTypeLoadBalancer), port("a", 53, core.ProtocolUDP), note("burano.io/max-connections", "9")), []uint16{53}, []string{publish.ReasonUnheeded}},
+		"unless it is internal":                           {service("dns", of(core.ServiceTypeLoadBalancer), port("a", 5300, core.ProtocolUDP), port("b", 5301), note("burano.io/internal-ports", "a")), []uint16{5301}, nil},
+		"a LoadBalancer of another class is not":          {service("web", of(core.ServiceTypeLoadBalancer), class("example.com/other")), nil, nil},
+		"of ours it is":                                   {service("web", in("shop"), of(core.ServiceTypeLoadBalancer), class(publish.Class)), []uint16{80}, nil},
+		"of another class it is when asked for":           {service("web", of(core.ServiceTypeLoadBalancer), class("example.com/other"), note("burano.io/publish", "true")), []uint16{80}, nil},
+		"one whose clients cannot be understood is not":   {service("web", of(core.ServiceTypeLoadBalancer), sources("everybody")), nil, []string{publish.ReasonSources}},
 		"all ports":                                            {service("web", port("http", 80), port("https", 443)), []uint16{80, 443}, nil},
 		"a port without a name":                                {service("web", port("", 8080)), []uint16{8080}, nil},
 		"a moved port":                                         {service("web", note("burano.io/gateway-port", "8080")), []uint16{8080}, nil},
@@ -118,7 +125,11 @@ func TestWhichServicesArePublished(t *testing.T) {
 			routes, complaints := publish.Routes([]*core.Service{c.service}, nil, nil)
 			var ports []uint16
 			for _, r := range routes {
-				require.NoError(t, r.Validate())
+				if r.Protocol == route.ProtocolUDP {
+					require.NoError(t, route.UDPOf(r).Validate())
+				} else {
+					require.NoError(t, r.Validate())
+				}
 				require.Equal(t, c.service.Name, r.Service)
 				require.Equal(t, morning, r.Since)
 				ports = append(ports, r.GatewayPort)
@@ -206,7 +217,7 @@ func TestWhatTheStatusOfAServiceSays(t *testing.T) {
 		"nothing without a gateway":               {service("web", of(core.ServiceTypeLoadBalancer)), nil, nil, meta.ConditionFalse, "NoGateways"},
 		"nothing of a ClusterIP":                  {service("web"), gateways, nil, "", ""},
 		"nothing of one that opts out":            {service("web", of(core.ServiceTypeLoadBalancer), note("burano.io/publish", "false")), gateways, nil, "", ""},
-		"the addresses, and the port that is not": {service("web", of(core.ServiceTypeLoadBalancer), port("http", 80), port("u", 81, core.ProtocolUDP)), gateways, []string{"203.0.113.1", "203.0.113.2"}, meta.ConditionFalse, publish.ReasonProtocol},
+		"the addresses, and the port that is not": {service("web", of(core.ServiceTypeLoadBalancer), port("http", 80), port("u", 81, core.ProtocolSCTP)), gateways, []string{"203.0.113.1", "203.0.113.2"}, meta.ConditionFalse, publish.ReasonProtocol},
 		"no address when no port is published":    {service("web", of(core.ServiceTypeLoadBalancer), port("ssh", 22)), gateways, nil, meta.ConditionFalse, publish.ReasonReserved},
 	}
 	for name, c := range cases {

@@ -49,7 +49,7 @@ func transactions(keys []string, wanted map[string]string) iter.Seq[[]string] {
 }
 
 // prefixes are the store's prefixes.
-var prefixes = []string{route.RoutesPrefix, route.HTTPPrefix, route.CertificatesPrefix}
+var prefixes = []string{route.RoutesPrefix, route.UDPPrefix, route.HTTPPrefix, route.CertificatesPrefix}
 
 // store is the routes and certificates in etcd. It remembers its reads and writes, so that it writes only changes; it notices writes of others by the
 // conditions of the transaction.
@@ -103,9 +103,9 @@ func servicesOf(routes []route.Route) map[types.NamespacedName]bool {
 	return served
 }
 
-// write makes etcd hold exactly these routes, sites and certificates. Without sites (nil) the present ones stay, and so do certificates without keys (nil)
+// write makes etcd hold exactly these routes, UDP ports, sites and certificates. Without sites (nil) the present ones stay, and so do certificates without keys (nil)
 // of gateways, for which they are sealed. It is called after holds.
-func (s *store) write(ctx context.Context, routes []route.Route, sites *Sites, keys []route.PublicKey) error {
+func (s *store) write(ctx context.Context, routes []route.Route, datagrams []route.UDP, sites *Sites, keys []route.PublicKey) error {
 	wanted := make(map[string]string, len(routes))
 	before := s.encoded
 	s.encoded = make(map[string]encoded, len(routes))
@@ -121,6 +121,17 @@ func (s *store) write(ctx context.Context, routes []route.Route, sites *Sites, k
 			one = encoded{route: r, value: string(value)}
 		}
 		s.encoded[key], wanted[key] = one, one.value
+	}
+	for _, u := range datagrams {
+		value, err := route.EncodeUDP(u)
+		if err == nil && len(value) > maxValue {
+			err = fmt.Errorf("it has %d bytes, and etcd takes %d", len(value), maxValue)
+		}
+		if err != nil {
+			s.logger.Error("a UDP port is left out", "port", u.Port, "error", err)
+			continue
+		}
+		wanted[route.UDPKey(u)] = string(value)
 	}
 	stay := func(prefix string) {
 		for key, has := range s.known {

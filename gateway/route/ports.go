@@ -59,3 +59,14 @@ func ReservedPorts() []uint16 {
 	}
 	return slices.Clip(ports)
 }
+
+// ReservedUDP reports whether a UDP port belongs to the nodes themselves, and its purpose.
+func ReservedUDP(port uint16) (purpose string, yes bool) {
+	switch port {
+	case 68, 546:
+		purpose = "the node's own request for an address"
+	case 111, 4789, 8472:
+		purpose = reserved(port)
+	}
+	return purpose, purpose != ""
+}

@@ -4,12 +4,13 @@
 // The layout under [Prefix]:
 //
 //	/burano/v1/routes/tcp/<gateway port>                    one JSON document, see [Encode]
+//	/burano/v1/routes/udp/<gateway port>                    one JSON document, see [EncodeUDP]
 //	/burano/v1/routes/http/…                                sites by host name and path, see [EncodePart]
 //	/burano/v1/gateways/<name of the node>                  one JSON document, see [EncodeGateway]
 //	/burano/v1/keys/<gateway>                               the public key for its certificates, see [EncodeKey]
 //	/burano/v1/certificates/<gateway>/<namespace>/<secret>  a certificate with its key, sealed, see [EncodeSealed]
 //
-// The gateway port is the key, so that two services can never hold the same port at the same time. Other kinds of routes (UDP) get folders of their own
+// The gateway port is the key, so that two services can never hold the same port at the same time. Other kinds of routes get folders of their own
 // beside "tcp"; readers ignore unknown keys.
 package route
 

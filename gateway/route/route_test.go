@@ -205,3 +205,54 @@ func anyRoute(t *rapid.T) route.Route {
 		Backends: rapid.SliceOfNDistinct(backend, 0, 5, func(b route.Backend) string { return b.Address + strconv.Itoa(int(b.Port)) }).Draw(t, "backends"),
 	}
 }
+
+func TestAUDPPortIsReadAsItWasWritten(t *testing.T) {
+	u := route.UDP{Port: 53, Since: time.Unix(3, 0).UTC(), Flows: []route.Flow{
+		{Kind: route.KindUDPRoute, Namespace: "shop", Name: "names", Gateways: []string{"gateway-2"}, Targets: []route.UDPTarget{{Weight: 1, Backends: []route.Backend{}}}},
+		{Kind: route.KindService, Namespace: "shop", Name: "names", ServicePort: "dns", Sources: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+			Targets: []route.UDPTarget{{Weight: 3, Sticky: true, Backends: []route.Backend{{Address: "10.1.1.1", Port: 53, Ready: true}}}}},
+	}}
+	value, err := route.EncodeUDP(u)
+	require.NoError(t, err)
+	again, err := route.DecodeUDP(route.UDPKey(u), value)
+	require.NoError(t, err)
+	require.Equal(t, u, again)
+	of, some := u.For("gateway-1")
+	require.True(t, some)
+	require.Equal(t, "shop/names:dns", of.String())
+	of, _ = u.For("gateway-2")
+	require.Equal(t, "shop/names", of.String())
+	for wrong, change := range map[string]func(*route.UDP){
+		"reserved":      func(u *route.UDP) { u.Port = 4789 },
+		"1 to 65535":    func(u *route.UDP) { u.Port = 0 },
+		"no kind":       func(u *route.UDP) { u.Flows[0].Kind = "TCPRoute" },
+		"is not a name": func(u *route.UDP) { u.Flows[0].Gateways = []string{"a\nb"} },
+		"weights are":   func(u *route.UDP) { u.Flows[0].Targets = []route.UDPTarget{{Weight: -1}} },
+		"not an IP": func(u *route.UDP) {
+			u.Flows[0].Targets = []route.UDPTarget{{Backends: []route.Backend{{Address: "fe80::1%a", Port: 1}}}}
+		},
+		"at most 64":      func(u *route.UDP) { u.Flows[0].Targets = make([]route.UDPTarget, 65) },
+		"networks of cli": func(u *route.UDP) { u.Flows[0].Sources = []netip.Prefix{{}} },
+	} {
+		bad := route.UDP{Port: 53, Flows: []route.Flow{{Kind: route.KindUDPRoute, Namespace: "shop", Name: "names"}}}
+		change(&bad)
+		require.ErrorContains(t, bad.Validate(), wrong)
+	}
+	_, err = route.DecodeUDP(route.UDPPrefix+"54", value)
+	require.ErrorContains(t, err, "about UDP port 53")
+	_, err = route.Decode(route.UDPKey(u), value)
+	require.Error(t, err, "a gateway of a former release leaves it out")
+}
+
+func FuzzDecodeUDP(f *testing.F) {
+	f.Add("/burano/v1/routes/udp/53", []byte(`{"version":1,"port":53,"flows":[{"kind":"Service","namespace":"d","name":"s","servicePort":"dns","targets":[{"weight":1,"backends":[{"address":"::1","port":1,"ready":true}]}]}]}`))
+	f.Fuzz(func(t *testing.T, key string, value []byte) {
+		u, err := route.DecodeUDP(key, value)
+		if err != nil {
+			return
+		}
+		require.Equal(t, key, route.UDPKey(u))
+		_, err = route.EncodeUDP(u)
+		require.NoError(t, err)
+	})
+}

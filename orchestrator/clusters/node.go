@@ -256,6 +256,12 @@ func (c nodePreparation) prepareOne(ctx context.Context, interpreter *muranopl.I
 		if config.Addressing.Six() {
 			rules = append(rules, nodeRules6(node.Role, config.NodeNetwork6, config.Addressing.Pods6, wanted.Reaches6())...)
 		}
+		if node.Role == nodes.Gateway && wanted.UDP {
+			rules = append(rules, udpRules("IPv4", wanted.Public)...)
+			if six := wanted.Reaches6(); config.Addressing.Six() && six != "" {
+				rules = append(rules, udpRules("IPv6", six)...)
+			}
+		}
 		groups[group] = map[string]any{"type": "OS::Neutron::SecurityGroup", "properties": map[string]any{
 			"name": wanted.Name + "-" + string(node.Role), "rules": rules}}
 		maps.Copy(groups, admissions(group, wanted.WithMachines(network, furtherOf(list))))
@@ -354,6 +360,14 @@ func nodeRules(role nodes.Role, network, pods netip.Prefix, public string, sshFr
 			return append(rules, rule(public, "tcp", 1, 65535))
 		}
 		rules = append(rules, rule(public, "tcp", 1, 21), rule(public, "tcp", 23, 65535))
+	}
+	return rules
+}
+
+// udpRules admit users' datagrams to gateways of a cluster, but for the ports of VXLAN. The firewall of a gateway admits published ports only.
+func udpRules(ethertype, public string) (rules []any) {
+	for _, ports := range [][2]int64{{1, 4788}, {4790, 8471}, {8473, 65535}} {
+		rules = append(rules, map[string]any{"direction": "ingress", "ethertype": ethertype, "remote_ip_prefix": public, "protocol": "udp", "port_range_min": ports[0], "port_range_max": ports[1]})
 	}
 	return rules
 }

@@ -37,6 +37,7 @@ type Cluster struct {
 	MastersMade       int // beside the first
 	EtcdOnMasters     bool
 	PodsOnMasters     bool
+	UDP               bool // of users reaches the gateways
 	Minions, Gateways Pool
 	Groups            []Group
 	Machines          []Machine
@@ -113,10 +114,10 @@ func ReadStored(id string, stored map[string]any) (*Cluster, error) {
 func read(p properties) *Cluster {
 	c := &Cluster{
 		Name: p.text("name"), Masters: p.number("masterCount", 0), MastersMade: len(p.list("masterNodes")), EtcdOnMasters: p.text("etcdNodes") == "masters",
-		PodsOnMasters: p.flag("podsOnMasters", false),
-		Minions:       Pool{"minionNodes", "nodeCount", p.number("nodeCount", 0), len(p.list("minionNodes"))},
-		Gateways:      Pool{"gatewayNodes", "gatewayCount", p.number("gatewayCount", 0), len(p.list("gatewayNodes"))},
-		Surge:         p.number("surge", 1), Spread: p.flag("spreadServers", true), AutoRepair: p.flag("autoRepair", false),
+		PodsOnMasters: p.flag("podsOnMasters", false), UDP: p.flag("publishUdp", false),
+		Minions:  Pool{"minionNodes", "nodeCount", p.number("nodeCount", 0), len(p.list("minionNodes"))},
+		Gateways: Pool{"gatewayNodes", "gatewayCount", p.number("gatewayCount", 0), len(p.list("gatewayNodes"))},
+		Surge:    p.number("surge", 1), Spread: p.flag("spreadServers", true), AutoRepair: p.flag("autoRepair", false),
 		DNS: p.flag("enableKubeDns", false), Metrics: p.flag("enableMetrics", false), Dashboard: p.flag("enableDashboard", false),
 		Snapshots:    Schedule{hours(p.number("snapshotEvery", defaultSnapshotHours)), p.number("snapshotsKept", defaultKept)},
 		ClaimBackups: Schedule{hours(p.number("claimBackupEvery", 0)), p.number("claimBackupsKept", defaultKept)},

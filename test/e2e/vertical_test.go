@@ -67,6 +67,7 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	measured := measures(t, l, cluster)
 	t.Run("the nodes are ready and named like their servers", func(t *testing.T) { nodesAreReady(t, cluster, demo) })
 	t.Run("a Service made with kubectl alone is reachable through the gateway", func(t *testing.T) { serviceByKubectl(t, l, cluster, where) })
+	t.Run("a UDP Service made with kubectl alone is reachable through the gateway", func(t *testing.T) { udpByKubectl(t, l, cluster, where) })
 	t.Run("an Ingress with a host and a certificate answers through the gateway", func(t *testing.T) { ingressByKubectl(t, l, cluster, where) })
 	t.Run("a Gateway and its routes answer, by header and by TLS", func(t *testing.T) { gatewayByKubectl(t, l, cluster, where) })
 	t.Run("a NetworkPolicy closes pods, for gateways too", func(t *testing.T) { networkPolicies(t, l, cluster, where) })

@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -256,8 +257,12 @@ func gatewayStatusCommand() *cobra.Command {
 			err = print.Print(command.OutOrStdout(), found, func(table *tabwriter.Writer) {
 				fmt.Fprintln(table, "PORT\tSERVICE\tSERVED\tOPEN\tTOTAL\tDENIED\tBACKENDS UP")
 				for _, port := range found.Ports {
+					number := strconv.Itoa(int(port.Number))
+					if port.Protocol != "" {
+						number += "/" + port.Protocol
+					}
 					if port.Listener == nil {
-						fmt.Fprintf(table, "%d\t%s\tno\t\t\t\t\n", port.Number, port.Service)
+						fmt.Fprintf(table, "%s\t%s\tno\t\t\t\t\n", number, port.Service)
 						continue
 					}
 					up := 0
@@ -266,7 +271,7 @@ func gatewayStatusCommand() *cobra.Command {
 							up++
 						}
 					}
-					fmt.Fprintf(table, "%d\t%s\tyes\t%d\t%d\t%d\t%d of %d\n", port.Number, port.Service, port.Listener.Connections, port.Listener.ConnectionsTotal,
+					fmt.Fprintf(table, "%s\t%s\tyes\t%d\t%d\t%d\t%d of %d\n", number, port.Service, port.Listener.Connections, port.Listener.ConnectionsTotal,
 						port.Listener.Denied, up, len(port.Listener.Backends))
 				}
 			})

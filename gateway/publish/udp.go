@@ -1,0 +1,75 @@
+package publish
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+
+	"github.com/burano/burano/gateway/route"
+)
+
+// wishes are the ports that Ingresses and Gateways want.
+type wishes struct {
+	listeners []route.Listener
+	udp       map[uint16]time.Time // since when
+}
+
+// workUDP computes a Service's claims to UDP ports.
+func workUDP(service *core.Service, ports []claim, sources []netip.Prefix, limits limits, endpointSlices []*discovery.EndpointSlice, complain func(reason, format string, arguments ...any)) (claims []route.Route) {
+	for _, c := range ports {
+		if purpose, reserved := route.ReservedUDP(c.gatewayPort); reserved {
+			complain(ReasonReserved, "port %s is not published: UDP port %d of the gateways is reserved for %s. Choose another with the annotation %s.",
+				c.name(), c.gatewayPort, purpose, AnnotationPort)
+			continue
+		}
+		claims = append(claims, route.Route{
+			Namespace: service.Namespace, Service: service.Name, Port: c.name(), GatewayPort: c.gatewayPort, Protocol: route.ProtocolUDP,
+			Sources: sources, Affinity: affinityOf(service), Since: service.CreationTimestamp.UTC(), Backends: backendsOf(c.port, endpointSlices),
+		})
+	}
+	if len(claims) > 0 && (limits.idle > 0 || limits.connections > 0 || limits.clientConnections > 0 || limits.acceptProxy || limits.sendProxy) {
+		complain(ReasonUnheeded, "annotations about connections are not heeded for UDP ports: datagrams have none.")
+	}
+	return claims
+}
+
+// shareUDP gives each UDP port away: to a Service, or to all Gateways, which are as old as their wish for it.
+func (s *shared) shareUDP(claims []route.Route, wanted map[uint16]time.Time) {
+	for port, since := range wanted {
+		claims = append(claims, route.Route{GatewayPort: port, Protocol: web, Since: since})
+	}
+	winners, losers := route.Contest(claims)
+	s.udpWon, s.udpConflicts = make(map[uint16]bool), make(map[uint16]route.Route)
+	for _, winner := range winners {
+		if winner.Protocol == web {
+			s.udpWon[winner.GatewayPort] = true
+			continue
+		}
+		s.udp = append(s.udp, winner)
+	}
+	for _, l := range losers {
+		if l.Route.Protocol == web {
+			s.udpConflicts[l.Route.GatewayPort] = l.Holder
+			continue
+		}
+		s.complaints = append(s.complaints, s.lost(l))
+	}
+}
+
+// udpPorts are the UDP ports to be written: of Services, and of Gateways with a route.
+func udpPorts(services []route.Route, gateways map[uint16]route.UDP, won map[uint16]bool) []route.UDP {
+	list := make([]route.UDP, 0, len(services)+len(gateways))
+	for _, r := range services {
+		list = append(list, route.UDPOf(r))
+	}
+	for port, one := range gateways {
+		if won[port] && len(one.Flows) > 0 {
+			list = append(list, one)
+		}
+	}
+	slices.SortFunc(list, func(a, b route.UDP) int { return int(a.Port) - int(b.Port) })
+	return list
+}
