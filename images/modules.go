@@ -127,6 +127,7 @@ func modules() []module {
 			"config/crd/standard/gateway.networking.k8s.io_referencegrants.yaml",
 			"config/crd/standard/gateway.networking.k8s.io_tcproutes.yaml",
 			"config/crd/standard/gateway.networking.k8s.io_tlsroutes.yaml",
+			"config/crd/standard/gateway.networking.k8s.io_udproutes.yaml",
 		}}},
 		{name: "calico-definitions", folder: "calico", main: "github.com/projectcalico/calico", files: map[string][]string{"calico.yaml": {"manifests/crds.yaml"}}},
 		// Apart from the programs, which take long to build, and which a project publishes without them.

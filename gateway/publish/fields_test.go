@@ -83,7 +83,7 @@ func TestTheBookHasEveryFieldThatGatewaysServeOrDoNot(t *testing.T) {
 	for kind, spec := range map[string]reflect.Type{
 		"Service": reflect.TypeFor[core.ServiceSpec](), "Ingress": reflect.TypeFor[networking.IngressSpec](), "GatewayClass": reflect.TypeFor[api.GatewayClassSpec](),
 		"Gateway": reflect.TypeFor[api.GatewaySpec](), "ListenerSet": reflect.TypeFor[api.ListenerSetSpec](), "HTTPRoute": reflect.TypeFor[api.HTTPRouteSpec](),
-		"GRPCRoute": reflect.TypeFor[api.GRPCRouteSpec](), "TCPRoute": reflect.TypeFor[api.TCPRouteSpec](), "TLSRoute": reflect.TypeFor[api.TLSRouteSpec](),
+		"GRPCRoute": reflect.TypeFor[api.GRPCRouteSpec](), "TCPRoute": reflect.TypeFor[api.TCPRouteSpec](), "TLSRoute": reflect.TypeFor[api.TLSRouteSpec](), "UDPRoute": reflect.TypeFor[api.UDPRouteSpec](),
 		"ReferenceGrant": reflect.TypeFor[api.ReferenceGrantSpec](),
 	} {
 		kinds[kind] = fieldsOf(spec, "")

@@ -26,13 +26,14 @@ type GatewayAPI struct {
 	GRPCRoutes []*api.GRPCRoute
 	TCPRoutes  []*api.TCPRoute
 	TLSRoutes  []*api.TLSRoute
+	UDPRoutes  []*api.UDPRoute
 	Grants     []*api.ReferenceGrant
 	Namespaces []*core.Namespace
 }
 
 // empty reports whether there is neither a Gateway nor a route.
 func (g *GatewayAPI) empty() bool {
-	return len(g.Gateways)+len(g.HTTPRoutes)+len(g.GRPCRoutes)+len(g.TCPRoutes)+len(g.TLSRoutes) == 0
+	return len(g.Gateways)+len(g.HTTPRoutes)+len(g.GRPCRoutes)+len(g.TCPRoutes)+len(g.TLSRoutes)+len(g.UDPRoutes) == 0
 }
 
 // features are the features that the class claims, in order.
@@ -41,7 +42,7 @@ var features = []api.FeatureName{
 	"HTTPRoute308RedirectStatusCode", "HTTPRouteBackendProtocolH2C", "HTTPRouteBackendProtocolWebSocket", "HTTPRouteBackendRequestHeaderModification",
 	"HTTPRouteBackendTimeout", "HTTPRouteCORS", "HTTPRouteDestinationPortMatching", "HTTPRouteHostRewrite", "HTTPRouteMethodMatching", "HTTPRouteNamedRouteRule", "HTTPRouteParentRefPort",
 	"HTTPRoutePathRedirect", "HTTPRoutePathRewrite", "HTTPRoutePortRedirect", "HTTPRouteQueryParamMatching", "HTTPRouteRequestTimeout",
-	"HTTPRouteResponseHeaderModification", "HTTPRouteSchemeRedirect", "ListenerSet", "ReferenceGrant", "TCPRoute", "TLSRoute", "TLSRouteModeMixed", "TLSRouteModeTerminate",
+	"HTTPRouteResponseHeaderModification", "HTTPRouteSchemeRedirect", "ListenerSet", "ReferenceGrant", "TCPRoute", "TLSRoute", "TLSRouteModeMixed", "TLSRouteModeTerminate", "UDPRoute",
 }
 
 // listenerState is a listener of a Gateway.
@@ -59,6 +60,7 @@ func (l *listenerState) port() uint16 { return uint16(l.Port) }
 func (l *listenerState) host() string { return string(deref(l.Hostname)) }
 func (l *listenerState) tls() bool    { return l.Protocol == api.HTTPSProtocolType || l.passes() }
 func (l *listenerState) tcp() bool    { return l.Protocol == api.TCPProtocolType }
+func (l *listenerState) udp() bool    { return l.Protocol == api.UDPProtocolType }
 func (l *listenerState) passes() bool { return l.Protocol == api.TLSProtocolType }
 func (l *listenerState) mode() api.TLSModeType {
 	if l.TLS == nil {
@@ -125,6 +127,7 @@ type gatewayBuilder struct {
 	parents    map[parentKey]*listenerGroup
 	namespaces map[string]labels.Set
 	ports      map[uint16]*route.Listener
+	udp        map[uint16]route.UDP
 }
 
 func deref[T any](pointer *T) (value T) {
@@ -176,6 +179,9 @@ func (b *gatewayBuilder) build() {
 			refs = append(refs, rule.BackendRefs...)
 		}
 		b.sessionRoute(&routeState{kind: route.KindTCPRoute, object: one, generation: one.Generation, parents: one.Spec.ParentRefs, status: one.Status.RouteStatus}, refs)
+	}
+	for _, one := range slices.SortedFunc(slices.Values(b.api.UDPRoutes), func(a, b *api.UDPRoute) int { return older(a, b) }) {
+		b.udpRoute(one)
 	}
 	for _, one := range slices.SortedFunc(slices.Values(b.api.TLSRoutes), func(a, b *api.TLSRoute) int { return older(a, b) }) {
 		var refs []api.BackendRef

@@ -46,13 +46,21 @@ func (b *gatewayBuilder) listeners(group *listenerGroup, list []api.Listener) {
 		group.listeners = append(group.listeners, l)
 		b.kinds(l)
 		b.secure(group, l)
-		if purpose, reserved := route.Reserved(l.port()); reserved {
+		reserve := route.Reserved
+		if l.udp() {
+			reserve = route.ReservedUDP
+		}
+		if purpose, reserved := reserve(l.port()); reserved {
 			l.problem(api.ListenerConditionAccepted, api.ListenerReasonPortUnavailable, "port %d is reserved for %s.", l.Port, purpose)
 		}
 		if err := route.ValidHost(l.host()); err != nil {
 			l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedValue, "hostname: %v", err)
 		}
 		if !g.serves() || !l.serves() {
+			continue
+		}
+		if l.udp() {
+			b.wantUDP(l.port(), since)
 			continue
 		}
 		switch has, taken := b.ports[l.port()]; {
@@ -127,8 +135,10 @@ func (b *gatewayBuilder) kinds(l *listenerState) {
 		able = []api.Kind{route.KindTLSRoute}
 	case api.TCPProtocolType:
 		able = []api.Kind{route.KindTCPRoute}
+	case api.UDPProtocolType:
+		able = []api.Kind{route.KindUDPRoute}
 	default:
-		l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedProtocol, "the protocol %s is not supported; HTTP, HTTPS, TLS and TCP are.", l.Protocol)
+		l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedProtocol, "the protocol %s is not supported; HTTP, HTTPS, TLS, TCP and UDP are.", l.Protocol)
 		return
 	}
 	wanted := make(map[api.Kind]bool)

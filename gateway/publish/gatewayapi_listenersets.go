@@ -78,7 +78,7 @@ func (g *gatewayState) contest(l *listenerState) {
 	for _, group := range slices.Concat([]*listenerGroup{g.listenerGroup}, g.sets) {
 		for _, has := range group.listeners {
 			switch {
-			case has.Port != l.Port || has.conflicts():
+			case has.Port != l.Port || has.udp() != l.udp() || has.conflicts():
 			case has.Protocol == l.Protocol && has.host() == l.host():
 				refuse(api.ListenerReasonHostnameConflict, "the Gateway, or an older ListenerSet, has a listener on port %d for the same hostname.")
 				return

@@ -226,17 +226,17 @@ func (b *gatewayBuilder) target(r *routeState, ref api.BackendRef, resolved *ver
 		return problem(api.RouteReasonBackendNotFound, "there is no Service %s that has endpoints.", name)
 	}
 	number := slices.IndexFunc(service.Spec.Ports, func(p core.ServicePort) bool {
-		return ref.Port != nil && p.Port == *ref.Port && (p.Protocol == core.ProtocolTCP || p.Protocol == "")
+		return ref.Port != nil && p.Port == *ref.Port && cmp.Or(p.Protocol, core.ProtocolTCP) == protocolOf(r.kind)
 	})
 	if number < 0 {
-		return problem(api.RouteReasonBackendNotFound, "the Service %s has no TCP port %d.", name, deref(ref.Port))
+		return problem(api.RouteReasonBackendNotFound, "the Service %s has no %s port %d.", name, protocolOf(r.kind), deref(ref.Port))
 	}
 	port := service.Spec.Ports[number]
 	protocol := deref(port.AppProtocol)
 	if (r.kind == route.KindHTTPRoute || r.kind == route.KindGRPCRoute) && protocol == "kubernetes.io/wss" {
 		return problem(api.RouteReasonUnsupportedProtocol, "gateways speak with backends without TLS, and port %d of the Service %s wants %s.", port.Port, name, protocol)
 	}
-	pool := route.Pool{Namespace: name.Namespace, Service: name.Name, Port: portName(port), Backends: backends(service, port, b.slices[name]), Affinity: int64(affinityOf(service) / time.Second)}
+	pool := route.Pool{Namespace: name.Namespace, Service: name.Name, Port: portName(port), Backends: backendsFor(r.kind, service, port, b.slices[name]), Affinity: int64(affinityOf(service) / time.Second)}
 	if err := (route.Part{Pool: &pool}).Validate(); err != nil {
 		return problem(api.RouteReasonBackendNotFound, "%v", err)
 	}

@@ -92,7 +92,11 @@ func (s *Sites) listenerStatuses(group *listenerGroup, former []api.ListenerStat
 // acceptance is why a listener is not accepted.
 func (s *Sites) acceptance(l *listenerState) verdict {
 	accepted := l.problems[string(api.ListenerConditionAccepted)]
-	if holder, taken := s.conflicts[l.port()]; taken && accepted.reason == "" {
+	conflicts := s.conflicts
+	if l.udp() {
+		conflicts = s.udpConflicts
+	}
+	if holder, taken := conflicts[l.port()]; taken && accepted.reason == "" {
 		accepted = verdict{string(api.ListenerReasonPortUnavailable), fmt.Sprintf("port %d of the gateways belongs to the Service %s, which is older. Move it with the Service's annotation %s, or do not publish it (%s: \"false\").",
 			l.Port, holder, AnnotationPort, AnnotationPublish)}
 	}

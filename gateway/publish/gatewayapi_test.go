@@ -65,6 +65,8 @@ func gatewayWorld(t require.TestingT, gateways []string, routes ...string) publi
 		switch first, _, _ := strings.Cut(text, "\n"); first {
 		case "kind: TLSRoute":
 			w.GatewayAPI.TLSRoutes = append(w.GatewayAPI.TLSRoutes, read[api.TLSRoute](t, text))
+		case "kind: UDPRoute":
+			w.GatewayAPI.UDPRoutes = append(w.GatewayAPI.UDPRoutes, read[api.UDPRoute](t, text))
 		case "kind: TCPRoute":
 			w.GatewayAPI.TCPRoutes = append(w.GatewayAPI.TCPRoutes, read[api.TCPRoute](t, text))
 		case "kind: GRPCRoute":

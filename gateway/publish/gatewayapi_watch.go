@@ -27,7 +27,7 @@ type gatewayClient struct {
 	rest       rest.Interface
 	parameters runtime.ParameterCodec
 	now        func() time.Time
-	classes, gateways, sets, httpRoutes, grpcRoutes, tcpRoutes, tlsRoutes, grants,
+	classes, gateways, sets, httpRoutes, grpcRoutes, tcpRoutes, tlsRoutes, udpRoutes, grants,
 	namespaces cache.SharedIndexInformer
 }
 
@@ -53,6 +53,7 @@ func newGatewayClient(config *rest.Config, namespaces cache.SharedIndexInformer,
 	c.grpcRoutes = c.informer("grpcroutes", &api.GRPCRoute{}, &api.GRPCRouteList{})
 	c.tcpRoutes = c.informer("tcproutes", &api.TCPRoute{}, &api.TCPRouteList{})
 	c.tlsRoutes = c.informer("tlsroutes", &api.TLSRoute{}, &api.TLSRouteList{})
+	c.udpRoutes = c.informer("udproutes", &api.UDPRoute{}, &api.UDPRouteList{})
 	c.grants = c.informer("referencegrants", &api.ReferenceGrant{}, &api.ReferenceGrantList{})
 	return c, nil
 }
@@ -78,7 +79,7 @@ func (c *gatewayClient) informer(resource string, one, list runtime.Object) cach
 // informers are all that are to run.
 func (c *gatewayClient) informers() map[string]cache.SharedIndexInformer {
 	return map[string]cache.SharedIndexInformer{
-		"gatewayclasses": c.classes, "gateways": c.gateways, "listenersets": c.sets, "httproutes": c.httpRoutes, "grpcroutes": c.grpcRoutes, "tcproutes": c.tcpRoutes, "tlsroutes": c.tlsRoutes, "referencegrants": c.grants,
+		"gatewayclasses": c.classes, "gateways": c.gateways, "listenersets": c.sets, "httproutes": c.httpRoutes, "grpcroutes": c.grpcRoutes, "tcproutes": c.tcpRoutes, "tlsroutes": c.tlsRoutes, "udproutes": c.udpRoutes, "referencegrants": c.grants,
 	}
 }
 
@@ -99,7 +100,7 @@ func (c *gatewayClient) world() *GatewayAPI {
 	}
 	return &GatewayAPI{
 		Classes: objects[*api.GatewayClass](c.classes), Gateways: objects[*api.Gateway](c.gateways), Sets: objects[*api.ListenerSet](c.sets), HTTPRoutes: objects[*api.HTTPRoute](c.httpRoutes),
-		GRPCRoutes: objects[*api.GRPCRoute](c.grpcRoutes), TCPRoutes: objects[*api.TCPRoute](c.tcpRoutes), TLSRoutes: objects[*api.TLSRoute](c.tlsRoutes), Grants: objects[*api.ReferenceGrant](c.grants), Namespaces: objects[*core.Namespace](c.namespaces),
+		GRPCRoutes: objects[*api.GRPCRoute](c.grpcRoutes), TCPRoutes: objects[*api.TCPRoute](c.tcpRoutes), TLSRoutes: objects[*api.TLSRoute](c.tlsRoutes), UDPRoutes: objects[*api.UDPRoute](c.udpRoutes), Grants: objects[*api.ReferenceGrant](c.grants), Namespaces: objects[*core.Namespace](c.namespaces),
 	}
 }
 
@@ -162,6 +163,10 @@ func (c *gatewayClient) write(ctx context.Context, sites *Sites, gateways []rout
 			wanted := object.DeepCopy()
 			wanted.Status.RouteStatus = status
 			put("tlsroutes", wanted, same)
+		case *api.UDPRoute:
+			wanted := object.DeepCopy()
+			wanted.Status.RouteStatus = status
+			put("udproutes", wanted, same)
 		}
 	}
 	return errors.Join(failed...)

@@ -65,6 +65,8 @@ type Sites struct {
 	routes       []*routeState
 	partial      bool                   // the state of Gateway API is unknown
 	conflicts    map[uint16]route.Route // the owner of a contested port
+	udp          map[uint16]route.UDP   // ports that Gateways want
+	udpConflicts map[uint16]route.Route // the owner of a contested one
 }
 
 // SitesOf returns the sites for Ingresses and Gateways of a class with our [Controller]. Of two with the same path of a host the older one gets it. It is
@@ -101,12 +103,12 @@ func SitesOf(w World) Sites {
 		s.wanted = append(s.wanted, https)
 	}
 	if w.GatewayAPI != nil {
-		g := gatewayBuilder{builder: &b, api: *w.GatewayAPI, nodes: w.Gateways, parents: make(map[parentKey]*listenerGroup), namespaces: make(map[string]labels.Set), ports: make(map[uint16]*route.Listener)}
+		g := gatewayBuilder{builder: &b, api: *w.GatewayAPI, nodes: w.Gateways, parents: make(map[parentKey]*listenerGroup), namespaces: make(map[string]labels.Set), ports: make(map[uint16]*route.Listener), udp: make(map[uint16]route.UDP)}
 		for _, l := range s.wanted {
 			g.ports[l.Port] = &l
 		}
 		g.build()
-		s.wanted, s.gateways, s.sets, s.routes = nil, g.gateways, g.sets, g.routes
+		s.wanted, s.gateways, s.sets, s.routes, s.udp = nil, g.gateways, g.sets, g.routes, g.udp
 		for _, port := range slices.Sorted(maps.Keys(g.ports)) {
 			s.wanted = append(s.wanted, *g.ports[port])
 		}

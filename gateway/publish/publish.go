@@ -34,7 +34,7 @@ import (
 // In Kubernetes the publisher needs: get, list, watch on services, on endpointslices.discovery.k8s.io, on ingresses.networking.k8s.io, on
 // ingressclasses.networking.k8s.io and on secrets, of which it requests only the type kubernetes.io/tls; patch on services/status and on
 // ingresses.networking.k8s.io/status; create and patch on events. Without the rights for Ingresses it still publishes Services. Of
-// gateway.networking.k8s.io it reads gatewayclasses, gateways, listenersets, httproutes, grpcroutes, tcproutes, tlsroutes and referencegrants, as it does
+// gateway.networking.k8s.io it reads gatewayclasses, gateways, listenersets, httproutes, grpcroutes, tcproutes, tlsroutes, udproutes and referencegrants, as it does
 // namespaces, and updates the statuses of all but the last; without these kinds, or rights, it publishes Services and Ingresses.
 type Config struct {
 	Kubernetes *rest.Config
@@ -192,18 +192,23 @@ func (p *publisher) publish(ctx context.Context) error {
 	if sites != nil {
 		wanted = sites.wanted
 	}
-	given := share(services, endpoints, published, wishes{listeners: wanted}, p.memory)
+	datagrams := p.store.heldUDP() // so do UDP ports as long as Gateways are not known
+	if sites != nil && !sites.partial {
+		datagrams = sites.udp
+	}
+	given := share(services, endpoints, published, wishes{listeners: wanted, udp: datagrams}, p.memory)
 	p.memory = given.memory
 	routes, complaints := given.routes, given.complaints
 	if sites != nil {
 		sites.assignPorts(given.listeners, given.conflicts)
+		sites.udpConflicts = given.udpConflicts
 		complaints = append(complaints, sites.Complaints...)
 	}
 	keys, known := p.keys.Values()
 	if known && keys == nil {
 		keys = []route.PublicKey{}
 	}
-	if err := p.store.write(ctx, routes, udpPorts(given.udp, nil, given.udpWon), sites, keys); err != nil {
+	if err := p.store.write(ctx, routes, udpPorts(given.udp, datagrams, given.udpWon), sites, keys); err != nil {
 		return err
 	}
 	routes = slices.Concat(routes, given.udp)

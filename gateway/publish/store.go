@@ -95,6 +95,20 @@ func (s *store) holds(ctx context.Context) (services map[types.NamespacedName]bo
 	return s.served, listeners, nil
 }
 
+// heldUDP are the UDP ports in etcd that UDPRoutes have. It is called after holds.
+func (s *store) heldUDP() map[uint16]route.UDP {
+	held := make(map[uint16]route.UDP)
+	for key, has := range s.known {
+		if !strings.HasPrefix(key, route.UDPPrefix) {
+			continue
+		}
+		if u, err := route.DecodeUDP(key, []byte(has.value)); err == nil && len(u.Flows) > 0 && u.Flows[0].Kind == route.KindUDPRoute {
+			held[u.Port] = u
+		}
+	}
+	return held
+}
+
 func servicesOf(routes []route.Route) map[types.NamespacedName]bool {
 	served := make(map[types.NamespacedName]bool, len(routes))
 	for _, r := range routes {

@@ -46,7 +46,7 @@ func TestConformance(t *testing.T) {
 
 	options := conformance.DefaultOptions(t)
 	options.GatewayClassName = "burano"
-	options.ConformanceProfiles = []suite.ConformanceProfileName{suite.GatewayHTTPConformanceProfileName, suite.GatewayGRPCConformanceProfileName, suite.GatewayTCPConformanceProfileName, suite.GatewayTLSConformanceProfileName}
+	options.ConformanceProfiles = []suite.ConformanceProfileName{suite.GatewayHTTPConformanceProfileName, suite.GatewayGRPCConformanceProfileName, suite.GatewayTCPConformanceProfileName, suite.GatewayTLSConformanceProfileName, suite.GatewayUDPConformanceProfileName}
 	kind := api.IPAddressType
 	options.UsableNetworkAddresses = []api.GatewaySpecAddress{{Type: &kind, Value: addresses[0]}}
 	options.UnusableNetworkAddresses = []api.GatewaySpecAddress{{Type: &kind, Value: unusable}}
