@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -42,9 +43,10 @@ func (g *gateway) wanted() (web haproxy.Web, known bool) {
 	}
 	web.HTTP = route.Assemble(parts).For(g.config.Name)
 	type name struct{ namespace, secret string }
-	hosts := make(map[name][]string)
+	hosts, shown := make(map[name][]string), make(map[string]bool)
 	taken := make(map[string]bool)
 	for _, site := range web.Sites {
+		maps.Copy(shown, site.Secrets())
 		for _, one := range site.Certificates {
 			if !taken[one.Host] {
 				taken[one.Host] = true
@@ -55,6 +57,9 @@ func (g *gateway) wanted() (web haproxy.Web, known bool) {
 	}
 	byDefault := slices.IndexFunc(web.Sites, func(site route.Site) bool { return site.Default != "" })
 	for _, one := range certificates {
+		if secret := one.namespace + "/" + one.secret; shown[secret] {
+			web.Shown = append(web.Shown, haproxy.Certificate{Name: secret, PEM: one.pem})
+		}
 		if byDefault >= 0 && one.namespace == web.Sites[byDefault].Namespace && one.secret == web.Sites[byDefault].Default {
 			web.Default = &haproxy.Certificate{Name: one.namespace + "/" + one.secret, PEM: one.pem}
 		}

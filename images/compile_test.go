@@ -60,6 +60,6 @@ func TestTheDefinitionsOfGatewayAPIAreOfTheReleaseThatGatewaysKnow(t *testing.T)
 	require.NoError(t, m.compile(t.Context(), m.in("."), out, "", t.Output()))
 	content, err := os.ReadFile(filepath.Join(out, "gateway-api.yaml"))
 	require.NoError(t, err)
-	require.Equal(t, 9, bytes.Count(content, []byte("\nkind: CustomResourceDefinition\n")))
-	require.Equal(t, 9, bytes.Count(content, []byte("gateway.networking.k8s.io/bundle-version: "+version+"\n")))
+	require.Equal(t, 10, bytes.Count(content, []byte("\nkind: CustomResourceDefinition\n")))
+	require.Equal(t, 10, bytes.Count(content, []byte("gateway.networking.k8s.io/bundle-version: "+version+"\n")))
 }

@@ -119,6 +119,7 @@ func modules() []module {
 		{name: "distribution", main: "github.com/distribution/distribution/v3", programs: []program{{"registry", "."}}},
 		{name: "helm", main: "helm.sh/helm/v4", programs: []program{{"helm-release", "."}}},
 		{name: "gatewayapi", main: "sigs.k8s.io/gateway-api", files: map[string][]string{"gateway-api.yaml": {
+			"config/crd/standard/gateway.networking.k8s.io_backendtlspolicies.yaml",
 			"config/crd/standard/gateway.networking.k8s.io_gatewayclasses.yaml",
 			"config/crd/standard/gateway.networking.k8s.io_gateways.yaml",
 			"config/crd/standard/gateway.networking.k8s.io_grpcroutes.yaml",

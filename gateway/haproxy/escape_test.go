@@ -33,6 +33,9 @@ func (w written) web(port uint16) haproxy.Web {
 		}}
 	}
 	filtered := path(&route.Filters{Request: headers, Response: headers, Host: name, Rewrite: &route.Rewrite{Path: w.path}})
+	if name != "" {
+		filtered.Targets[0].Filters.TLS = &route.BackendTLS{Host: name}
+	}
 	away := path(&route.Filters{Redirect: &route.Redirect{Scheme: "https", Host: name, Port: 8443, Code: 302}, Rewrite: &route.Rewrite{Path: w.path}})
 	away.Exact = true
 	return haproxy.Web{HTTP: route.HTTP{

@@ -47,6 +47,11 @@ func (p *Proxy) FromNothing(ctx context.Context, routes []route.Route, web Web) 
 		}
 	}
 	same("the last good file", string(good), string(content))
+	for _, sections := range []map[string][]string{p.settled.pools, pools} {
+		for _, list := range sections {
+			slices.Sort(list)
+		}
+	}
 	same("the sections of pools", p.settled.pools, pools)
 	same("the number of servers", p.settled.servers, servers(wanted))
 	written := readText(string(content)).listeners()
@@ -79,6 +84,7 @@ func (p *Proxy) FromNothing(ctx context.Context, routes []route.Route, web Web) 
 	for _, l := range all {
 		fresh.place(l, checks)
 	}
+	fresh.separateSessions()
 	same("the file", string(content), fresh.String())
 	return errors.Join(problems...)
 }

@@ -72,6 +72,7 @@ func openFile(ctx context.Context, c Config) (*file, error) {
 	for _, l := range f.is {
 		next.place(l, checks)
 	}
+	next.separateSessions()
 	ctx = context.WithoutCancel(ctx) // a daemon that is asked to stop has not failed
 	switch {
 	case next.skeleton() != f.skeleton:
@@ -227,6 +228,8 @@ func (f *file) write(ctx context.Context, wanted map[string]listener) error {
 		}
 		next.head = rendered.head
 		maps.Copy(next.sections, rendered.sections)
+		next.separateSessions()
+		rendered.head = next.head
 	}
 	if checks.enabled() != were.enabled() {
 		changed = slices.Collect(maps.Values(wanted))
@@ -329,6 +332,7 @@ func (f *file) bind(l listener) *models.Bind {
 	if l.TLS && !l.Passes {
 		bind.Ssl, bind.CrtList = true, f.web.certificateList()
 		bind.Alpn, bind.SslMinVer = "h2,http/1.1", models.BindParamsSslMinVerTLSv1Dot2
+		l.Check.apply(bind)
 	}
 	return bind
 }

@@ -80,15 +80,16 @@ func reloadUnit(ctx context.Context) error {
 
 // Proxy is the HAProxy of a gateway. Its methods may be called concurrently; changes are made one after the other.
 type Proxy struct {
-	config Config
-	mutex  sync.Mutex
-	file   *file
-	admin  *admin
-	plain  string // the sum of no rules
-	failed failure
-	next   time.Time         // before, no reload is begun
-	late   time.Time         // until when HAProxy may follow a reload that was asked for more than once, with the file of then
-	bad    map[string]string // certificates that HAProxy does not take, and why, as logged
+	config   Config
+	mutex    sync.Mutex
+	file     *file
+	admin    *admin
+	plain    string // the sum of no rules
+	failed   failure
+	next     time.Time         // before, no reload is begun
+	late     time.Time         // until when HAProxy may follow a reload that was asked for more than once, with the file of then
+	bad      map[string]string // certificates that HAProxy does not take, and why, as logged
+	unusable map[string]string // authorities and certificates for backends, and why, as logged
 	// The worker's last report, with later changes; nil: unknown.
 	seen map[string]listener
 	by   int64 // that worker
@@ -149,6 +150,8 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 	outcome := Outcome{Refused: make(map[uint16]error)}
 	p.settled = nil
 
+	asked := ports(routes, web)
+	web = p.secure(ctx, web, outcome.Refused)
 	running, runningErr := p.running()
 	wanted, pools := p.plan(ctx, routes, web, running, outcome.Refused)
 	list, all := difference(running, wanted), servers(wanted)
@@ -172,16 +175,20 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 	if pagesErr == nil {
 		pagesErr = p.follow(ctx, pages, running, wanted, &outcome)
 	}
-	for _, port := range ports(routes, web) {
-		if _, serves := running[traffic.Section(port)]; serves {
+	for _, port := range asked {
+		if _, serves := running[traffic.Section(port)]; serves && outcome.Refused[port] == nil {
 			outcome.Serving = append(outcome.Serving, port)
 		} else if outcome.Refused[port] == nil && !outcome.Waiting {
 			outcome.Refused[port] = cmp.Or(layoutErr, errors.New("HAProxy does not listen on it yet"))
 		}
 	}
 	slices.Sort(outcome.Serving)
+	outcome.Serving = slices.Compact(outcome.Serving)
 	outcome.Waiting = outcome.Waiting || time.Now().Before(p.late)
 	err := errors.Join(changeErr, layoutErr, pagesErr)
+	if err == nil && !outcome.Waiting {
+		err = p.forget(web)
+	}
 	if err == nil && !outcome.Waiting && len(outcome.Refused) == 0 {
 		p.settled = &settled{listeners: maps.Clone(wanted), pools: pools, servers: all} // wanted equals the file
 	}
@@ -318,12 +325,12 @@ func (p *Proxy) plan(
 	for _, t := range targetsOf(web.Sites) {
 		switch pool, there := pools[t.pool]; {
 		case there:
-			l := t.listener()
+			l := t.listener(p.file.web)
 			l.keepClients(pool)
 			sections[t.pool] = append(sections[t.pool], l.Section)
 			add(l, pool.Backends)
 		case t.pool == "":
-			add(t.listener(), nil)
+			add(t.listener(p.file.web), nil)
 		}
 	}
 	return wanted, sections
@@ -404,7 +411,7 @@ func (p *Proxy) keepInStep(ctx context.Context, wanted, running map[string]liste
 		if _, runs := running[section]; !stays || !runs {
 			continue
 		}
-		was.Servers, was.Filters = want.Servers, want.Filters
+		was.Servers, was.Filters, was.Secure = want.Servers, want.Filters, want.Secure
 		written[section] = was
 	}
 	if err := p.file.write(ctx, written); err != nil {

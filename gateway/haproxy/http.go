@@ -17,7 +17,8 @@ import (
 type Web struct {
 	route.HTTP
 	Certificates []Certificate
-	Default      *Certificate // for hosts that have none; nil: one that is made here
+	Shown        []Certificate // to backends, by Secret
+	Default      *Certificate  // for hosts that have none; nil: one that is made here
 }
 
 // Certificate is the certificate of some hosts.
@@ -63,7 +64,7 @@ func portListener(l route.Listener, sites []route.Site, files webFiles) listener
 		return wanted
 	}
 	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS, Passes: l.Passes, Names: l.Passes && l.Names}
-	wanted.Requests = requestRules(files, !l.NoIngress, setsOf(sites, l.Port))
+	wanted.Requests = requestRules(files, !l.NoIngress, setsOf(sites, l.Port, mark(l)))
 	wanted.Rules.AcceptProxy, wanted.Log, wanted.Compress = l.AcceptProxy, l.AccessLog, l.Compress
 	if wanted.Log {
 		wanted.Requests = append(captures(), wanted.Requests...)
@@ -87,6 +88,9 @@ func portListener(l route.Listener, sites []route.Site, files webFiles) listener
 	}
 	if l.AcceptProxy || l.Compress { // others stay unchanged
 		said = fmt.Append(said, l.AcceptProxy, l.Compress)
+	}
+	if wanted.Check = files.checkOf(l); wanted.Check != nil {
+		said = fmt.Append(said, "check", wanted.Check.authorities, wanted.Check.optional)
 	}
 	wanted.About = fmt.Sprintf("%s rules:%.6x", about, sha256.Sum256(said))
 	return wanted

@@ -28,8 +28,11 @@ type set struct {
 	key   string // begins the keys of its entries
 }
 
-func matchKey(port uint16, m *route.Match) string {
-	key := strconv.Itoa(int(port))
+func matchKey(port uint16, m *route.Match) string { return markedKey(port, "", m) }
+
+// markedKey begins the keys of the paths of a port with a mark.
+func markedKey(port uint16, mark string, m *route.Match) string {
+	key := strconv.Itoa(int(port)) + mark
 	if m != nil {
 		said, _ := json.Marshal(m)
 		key += fmt.Sprintf(".%.8x", sha256.Sum256(said))
@@ -38,12 +41,12 @@ func matchKey(port uint16, m *route.Match) string {
 }
 
 // setsOf returns the sets of a port with conditions, those with more of them first, as Gateway API ranks matches, and then the set without.
-func setsOf(sites []route.Site, port uint16) []set {
+func setsOf(sites []route.Site, port uint16, mark string) []set {
 	var sets []set
 	seen := make(map[string]bool)
 	for _, site := range byAge(sites) {
 		for _, path := range site.Paths {
-			key := matchKey(port, path.Match)
+			key := markedKey(port, mark, path.Match)
 			if path.Port != port || seen[key] {
 				continue
 			}
@@ -230,12 +233,12 @@ func targetsOf(sites []route.Site) map[string]target {
 	return targets
 }
 
-func (t target) listener() listener {
+func (t target) listener(files webFiles) listener {
 	about := cmp.Or(t.pool, "answers")
 	if t.raw {
 		about += " TLS"
 	}
-	return listener{Section: t.section(), About: about, HTTP: !t.raw, Filters: t.filters}
+	return listener{Section: t.section(), About: about, HTTP: !t.raw, Filters: t.filters, Secure: t.words(files)}
 }
 
 // splitPrefix begins the map values of several targets. It is no section.
@@ -304,6 +307,10 @@ func (p *pages) rules(h route.HTTP, wanted map[string]listener) {
 			entries[key] = value
 		}
 	}
+	marks := make(map[uint16]string)
+	for _, l := range h.Listeners {
+		marks[l.Port] = mark(l)
+	}
 	sites := byAge(h.Sites)
 	for _, site := range sites {
 		for _, path := range site.Paths {
@@ -315,7 +322,7 @@ func (p *pages) rules(h route.HTTP, wanted map[string]listener) {
 			if path.Exact {
 				entries = p.ruleExact
 			}
-			enter(entries, matchKey(path.Port, path.Match)+path.Key(), entry(section, path, count))
+			enter(entries, markedKey(path.Port, marks[path.Port], path.Match)+path.Key(), entry(section, path, count))
 		}
 		for _, session := range slices.Concat(site.Sessions, site.Connections) {
 			section, count := p.lead(session.Targets, true, wanted)

@@ -56,6 +56,7 @@ type listener struct {
 	Rules    rules
 	HTTP     bool // it speaks HTTP; a port sends requests to pools then
 	TLS      bool
+	Check    *clientCheck            // of certificates of clients; nil: none
 	Passes   bool                    // TLS sessions of some names are passed through
 	Streams  bool                    // connections are passed on by the map of names
 	Opens    bool                    // TLS sessions of some names are opened for backends that do not speak HTTP
@@ -64,10 +65,14 @@ type listener struct {
 	Log      bool                    // its requests are written to the log
 	Compress bool
 	Filters  *route.Filters // of a pool
+	Secure   string         // the words by which its servers are asked over TLS
 }
 
 // protocol is the word for a server of the listener that selects its protocol.
 func (l listener) protocol() string {
+	if l.Secure != "" {
+		return l.Secure
+	}
 	if l.Filters != nil && l.Filters.H2C {
 		return http2
 	}

@@ -136,7 +136,7 @@ func (f *file) opening(l listener, id string) error {
 	if err := f.client.ReplaceBackendSwitchingRules(section, models.BackendSwitchingRules{{Name: "%[var(txn.target)]", Cond: "if", CondTest: found}}, id, 0); err != nil {
 		return err
 	}
-	l.Section, l.Passes = section, false
+	l.Section, l.Passes, l.Check = section, false, nil // which is about requests
 	bind := f.bindWithin(l)
 	bind.Alpn = ""
 	return f.client.CreateBind("frontend", section, bind, id, 0)

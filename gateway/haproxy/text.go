@@ -190,6 +190,9 @@ func (t text) place(l listener, checks checks) {
 				protocol = one
 			}
 		}
+		if at := strings.Index(line, secured); at >= 0 {
+			protocol = strings.TrimSuffix(line[at:], "\n")
+		}
 	}
 	var ids map[netip.AddrPort]string
 	if affinity {

@@ -18,13 +18,13 @@ import (
 	"maps"
 	"math/big"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/gateway/traffic"
 )
 
@@ -52,6 +52,7 @@ type pages struct {
 	dealt                               map[string][]string // the sections that a split leads to
 	certificates                        []listed
 	bad                                 map[string]string // certificates that HAProxy does not take, and why
+	sites                               []route.Site
 }
 
 // mapFile is a map and its desired content.
@@ -79,7 +80,7 @@ func (l listed) line() string { return strings.Join(append([]string{l.file}, l.h
 func (w webFiles) write(ctx context.Context, web Web, wanted map[string]listener) (pages, error) {
 	p := pages{
 		exact: map[string]string{}, below: map[string]string{}, ruleExact: map[string]string{}, ruleBelow: map[string]string{}, names: map[string]string{},
-		splits: map[string]string{}, dealt: map[string][]string{}, bad: map[string]string{},
+		splits: map[string]string{}, dealt: map[string][]string{}, bad: map[string]string{}, sites: web.Sites,
 	}
 	if _, err := os.Stat(w.directory); len(web.Listeners) == 0 && errors.Is(err, fs.ErrNotExist) {
 		return p, nil
@@ -163,25 +164,7 @@ func (w webFiles) put(ctx context.Context, content []byte, path string) error {
 	if _, err := tls.X509KeyPair(content, content); err != nil {
 		return refusal{err}
 	}
-	candidate := filepath.Join(w.directory, "candidate.pem")
-	check := filepath.Join(w.directory, "candidate.cfg")
-	defer os.Remove(candidate)
-	defer os.Remove(check)
-	if err := writeAtomically(candidate, content, 0o600); err != nil {
-		return err
-	}
-	text := fmt.Sprintf("defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\nfrontend candidate\n  bind 127.0.0.1:1 ssl crt %s\n", candidate)
-	if err := writeAtomically(check, []byte(text), 0o600); err != nil {
-		return err
-	}
-	output, err := exec.CommandContext(ctx, w.binary, "-c", "-f", check).CombinedOutput()
-	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) && ended.Exited() {
-		return refusal{fmt.Errorf("HAProxy does not take it: %w: %.500s", err, bytes.TrimSpace(output))}
-	}
-	if err != nil {
-		return fmt.Errorf("check it: %w", err)
-	}
-	return os.Rename(candidate, path)
+	return w.place(ctx, content, path, "frontend candidate\n  bind 127.0.0.1:1 ssl crt %s\n")
 }
 
 // list writes the list of certificates, and forgets the others.
@@ -259,7 +242,7 @@ func (w webFiles) unknownHosts(ctx context.Context, given *Certificate, bad map[
 // follow updates the maps and certificates of the running HAProxy; changes that are impossible at run time need a reload. It skips entries whose pool does
 // not run yet: until then the request keeps its target.
 func (p *Proxy) follow(ctx context.Context, wanted pages, running, listeners map[string]listener, outcome *Outcome) error {
-	err := errors.Join(p.admin.certificates(p.file.web, wanted.certificates), p.admin.maps(p.file.web, wanted, running))
+	err := errors.Join(p.admin.certificates(p.file.web, wanted.certificates), p.admin.renewShown(p.file.web, wanted.sites), p.admin.maps(p.file.web, wanted, running))
 	if err == nil || outcome.Waiting || !sameLayout(running, listeners) {
 		return err
 	}

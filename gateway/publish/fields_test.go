@@ -84,7 +84,7 @@ func TestTheBookHasEveryFieldThatGatewaysServeOrDoNot(t *testing.T) {
 		"Service": reflect.TypeFor[core.ServiceSpec](), "Ingress": reflect.TypeFor[networking.IngressSpec](), "GatewayClass": reflect.TypeFor[api.GatewayClassSpec](),
 		"Gateway": reflect.TypeFor[api.GatewaySpec](), "ListenerSet": reflect.TypeFor[api.ListenerSetSpec](), "HTTPRoute": reflect.TypeFor[api.HTTPRouteSpec](),
 		"GRPCRoute": reflect.TypeFor[api.GRPCRouteSpec](), "TCPRoute": reflect.TypeFor[api.TCPRouteSpec](), "TLSRoute": reflect.TypeFor[api.TLSRouteSpec](), "UDPRoute": reflect.TypeFor[api.UDPRouteSpec](),
-		"ReferenceGrant": reflect.TypeFor[api.ReferenceGrantSpec](),
+		"BackendTLSPolicy": reflect.TypeFor[api.BackendTLSPolicySpec](), "ReferenceGrant": reflect.TypeFor[api.ReferenceGrantSpec](),
 	} {
 		kinds[kind] = fieldsOf(spec, "")
 	}

@@ -27,6 +27,7 @@ type GatewayAPI struct {
 	TCPRoutes  []*api.TCPRoute
 	TLSRoutes  []*api.TLSRoute
 	UDPRoutes  []*api.UDPRoute
+	Policies   []*api.BackendTLSPolicy
 	Grants     []*api.ReferenceGrant
 	Namespaces []*core.Namespace
 }
@@ -38,7 +39,7 @@ func (g *GatewayAPI) empty() bool {
 
 // features are the features that the class claims, in order.
 var features = []api.FeatureName{
-	"GRPCRoute", "GRPCRouteNamedRouteRule", "Gateway", "GatewayAddressEmpty", "GatewayPort8080", "GatewayStaticAddresses", "HTTPRoute", "HTTPRoute303RedirectStatusCode", "HTTPRoute307RedirectStatusCode",
+	"BackendTLSPolicy", "GRPCRoute", "GRPCRouteNamedRouteRule", "Gateway", "GatewayAddressEmpty", "GatewayBackendClientCertificate", "GatewayFrontendClientCertificateValidation", "GatewayFrontendClientCertificateValidationInsecureFallback", "GatewayPort8080", "GatewayStaticAddresses", "HTTPRoute", "HTTPRoute303RedirectStatusCode", "HTTPRoute307RedirectStatusCode",
 	"HTTPRoute308RedirectStatusCode", "HTTPRouteBackendProtocolH2C", "HTTPRouteBackendProtocolWebSocket", "HTTPRouteBackendRequestHeaderModification",
 	"HTTPRouteBackendTimeout", "HTTPRouteCORS", "HTTPRouteDestinationPortMatching", "HTTPRouteHostRewrite", "HTTPRouteMethodMatching", "HTTPRouteNamedRouteRule", "HTTPRouteParentRefPort",
 	"HTTPRoutePathRedirect", "HTTPRoutePathRewrite", "HTTPRoutePortRedirect", "HTTPRouteQueryParamMatching", "HTTPRouteRequestTimeout",
@@ -51,7 +52,9 @@ type listenerState struct {
 	kinds    []api.RouteGroupKind
 	hosts    []string              // of its certificate, when it has no hostname
 	secret   *types.NamespacedName // of its certificate
-	problems map[string]verdict    // by condition
+	gateway  *gatewayState
+	check    *route.Check       // of its clients
+	problems map[string]verdict // by condition
 	attached int32
 	names    map[string][]string // hosts of its routes of single requests, by their kind
 }
@@ -92,6 +95,10 @@ type gatewayState struct {
 	problem verdict          // why it is not accepted
 	bound   bool             // it names addresses, and is served
 	on      []string         // by these gateways alone
+	shows   string           // the Secret with its certificate for backends
+	refers  bool             // it names one
+	// unresolved is why there is none, though it names one: backends with TLS are not asked then.
+	unresolved verdict
 }
 
 // serves reports whether gateways can serve listeners of it.
@@ -128,6 +135,9 @@ type gatewayBuilder struct {
 	namespaces map[string]labels.Set
 	ports      map[uint16]*route.Listener
 	udp        map[uint16]route.UDP
+	uses       map[uint16][]use // of ports for HTTPS
+	policies   []*policyState
+	targeted   map[policyTarget][]*policyState // the oldest first
 }
 
 func deref[T any](pointer *T) (value T) {
@@ -147,10 +157,9 @@ func older(a, b meta.Object) int {
 }
 
 func (b *gatewayBuilder) build() {
-	classes := make(map[api.ObjectName]bool)
-	for _, class := range b.api.Classes {
-		classes[api.ObjectName(class.Name)] = class.Spec.ControllerName == Controller && class.Spec.ParametersRef == nil
-	}
+	classes := classesOf(&b.api)
+	b.targeted = make(map[policyTarget][]*policyState)
+	b.takePolicies()
 	for _, namespace := range b.api.Namespaces {
 		b.namespaces[namespace.Name] = namespace.Labels
 	}

@@ -22,9 +22,7 @@ func (b *gatewayBuilder) gateway(gateway *api.Gateway) {
 	if infrastructure := gateway.Spec.Infrastructure; infrastructure != nil && infrastructure.ParametersRef != nil {
 		g.problem = verdict{string(api.GatewayReasonInvalidParameters), "infrastructure.parametersRef: gateways of Burano have no parameters."}
 	}
-	if tls := gateway.Spec.TLS; tls != nil && (tls.Frontend != nil || tls.Backend != nil) {
-		g.problem = verdict{string(api.GatewayReasonInvalid), "tls: gateways of Burano check no certificates of clients, and show none to backends."}
-	}
+	b.shows(g)
 	for _, address := range gateway.Spec.Addresses {
 		if kind := deref(address.Type); address.Type != nil && kind != api.IPAddressType {
 			g.problem = verdict{string(api.GatewayReasonUnsupportedAddress), fmt.Sprintf("addresses: the type %s is not supported, only %s is.", kind, api.IPAddressType)}
@@ -39,13 +37,14 @@ func (b *gatewayBuilder) listeners(group *listenerGroup, list []api.Listener) {
 	g, since := group.gateway, group.object.GetCreationTimestamp().UTC()
 	site := route.Site{Namespace: group.object.GetNamespace(), Kind: group.kind, Name: group.object.GetName(), Since: since}
 	for _, listener := range list {
-		l := &listenerState{Listener: listener, problems: make(map[string]verdict), names: make(map[string][]string)}
+		l := &listenerState{Listener: listener, gateway: g, problems: make(map[string]verdict), names: make(map[string][]string)}
 		if group.kind == route.KindListenerSet {
 			g.contest(l)
 		}
 		group.listeners = append(group.listeners, l)
 		b.kinds(l)
 		b.secure(group, l)
+		b.clients(group, l)
 		reserve := route.Reserved
 		if l.udp() {
 			reserve = route.ReservedUDP
@@ -64,12 +63,15 @@ func (b *gatewayBuilder) listeners(group *listenerGroup, list []api.Listener) {
 			continue
 		}
 		switch has, taken := b.ports[l.port()]; {
-		case !taken:
-			b.ports[l.port()] = &route.Listener{Port: l.port(), TLS: l.tls(), TCP: l.tcp(), Passes: l.passes(), Names: l.passes(), NoIngress: true, Since: since, Gateways: g.on}
-		case has.TLS != l.tls() || has.TCP != l.tcp():
+		case taken && (has.TLS != l.tls() || has.TCP != l.tcp()):
 			l.problem(api.ListenerConditionConflicted, api.ListenerReasonProtocolConflict, "port %d speaks another protocol for an Ingress or an older listener.", l.Port)
 			l.problem(api.ListenerConditionAccepted, api.ListenerReasonPortUnavailable, "port %d speaks another protocol for an Ingress or an older listener.", l.Port)
 			continue
+		case l.Protocol == api.HTTPSProtocolType && !b.claims(l, g.on):
+			l.problem(api.ListenerConditionAccepted, api.ListenerReasonPortUnavailable, "an Ingress or an older Gateway on the same gateways checks the clients of port %d in another way, or does not. Choose another port, or addresses.", l.Port)
+			continue
+		case !taken:
+			b.ports[l.port()] = &route.Listener{Port: l.port(), TLS: l.tls(), TCP: l.tcp(), Passes: l.passes(), Names: l.passes(), NoIngress: true, Since: since, Gateways: g.on}
 		default:
 			has.Passes, has.Gateways = has.Passes || l.passes(), either(has.Gateways, g.on)
 			has.Names = has.Passes
@@ -77,6 +79,7 @@ func (b *gatewayBuilder) listeners(group *listenerGroup, list []api.Listener) {
 				has.Since = since
 			}
 		}
+		b.check(l)
 		if l.Protocol == api.HTTPSProtocolType {
 			site.Opened = append(site.Opened, route.Opened{Port: l.port(), Host: l.host(), Gateways: g.on})
 		}

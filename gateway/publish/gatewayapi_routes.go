@@ -38,7 +38,7 @@ func (b *gatewayBuilder) requestRoute(one *requestRoute) {
 		if err := unsupported(rule); err != nil && refused.reason == "" {
 			refused = verdict{string(api.RouteReasonUnsupportedValue), fmt.Sprintf("rules[%d]: %v", i, err)}
 		}
-		_ = b.targets(r, rule, &api.Listener{}, 0, &resolved)
+		_ = b.targets(r, rule, &listenerState{}, 0, &resolved)
 	}
 	// The result is tried with a port that is always good: a rule that cannot be served makes the route unserved.
 	try := &listenerState{Listener: api.Listener{Port: 1, Protocol: api.HTTPProtocolType}}
@@ -126,7 +126,7 @@ func (b *gatewayBuilder) paths(r *requestRoute, l *listenerState, hosts, gateway
 				path.Path, path.Exact = cmp.Or(deref(match.Path.Value), "/"), deref(match.Path.Type) == api.PathMatchExact
 			}
 			var ignored verdict
-			path.Targets = b.targets(&r.routeState, rule, &l.Listener, len(strings.TrimRight(path.Path, "/")), &ignored)
+			path.Targets = b.targets(&r.routeState, rule, l, len(strings.TrimRight(path.Path, "/")), &ignored)
 			for _, host := range hosts {
 				path.Host = host
 				paths = append(paths, path)
@@ -157,8 +157,8 @@ func matchOf(match api.HTTPRouteMatch) *route.Match {
 }
 
 // targets are where requests of a rule go that have matched so many bytes of the path.
-func (b *gatewayBuilder) targets(r *routeState, rule api.HTTPRouteRule, l *api.Listener, prefix int, resolved *verdict) []route.Target {
-	filters := filtersOf(rule.Filters, l, prefix)
+func (b *gatewayBuilder) targets(r *routeState, rule api.HTTPRouteRule, l *listenerState, prefix int, resolved *verdict) []route.Target {
+	filters := filtersOf(rule.Filters, &l.Listener, prefix)
 	if rule.Timeouts != nil {
 		for _, one := range []*api.Duration{rule.Timeouts.Request, rule.Timeouts.BackendRequest} {
 			limit, err := time.ParseDuration(string(deref(one)))
@@ -173,12 +173,14 @@ func (b *gatewayBuilder) targets(r *routeState, rule api.HTTPRouteRule, l *api.L
 	var targets []route.Target
 	some := false
 	for _, ref := range rule.BackendRefs {
-		target := b.target(r, ref.BackendRef, resolved)
+		target := b.target(r, ref.BackendRef, true, l.gateway, resolved)
 		some = some || target.Weight > 0
 		if target.Pool != "" {
 			own := filters
-			own.H2C = target.Filters != nil && target.Filters.H2C
-			of := filtersOf(ref.Filters, l, prefix)
+			if target.Filters != nil {
+				own.H2C, own.TLS = target.Filters.H2C, target.Filters.TLS
+			}
+			of := filtersOf(ref.Filters, &l.Listener, prefix)
 			own.Request, own.Response = own.Request.And(of.Request), own.Response.And(of.Response)
 			target.Filters = nil
 			if own != (route.Filters{}) {
@@ -202,8 +204,8 @@ func (r *routeState) failing(weight int) route.Target {
 	return route.Target{Weight: weight, Filters: &route.Filters{Status: status}}
 }
 
-// target is a backend of a rule.
-func (b *gatewayBuilder) target(r *routeState, ref api.BackendRef, resolved *verdict) route.Target {
+// target is a backend of a rule, for routes of a Gateway. Where its content is opened, a policy may have it asked over TLS.
+func (b *gatewayBuilder) target(r *routeState, ref api.BackendRef, opened bool, via *gatewayState, resolved *verdict) route.Target {
 	weight := 1
 	if ref.Weight != nil {
 		weight = int(*ref.Weight)
@@ -233,8 +235,15 @@ func (b *gatewayBuilder) target(r *routeState, ref api.BackendRef, resolved *ver
 	}
 	port := service.Spec.Ports[number]
 	protocol := deref(port.AppProtocol)
-	if (r.kind == route.KindHTTPRoute || r.kind == route.KindGRPCRoute) && protocol == "kubernetes.io/wss" {
-		return problem(api.RouteReasonUnsupportedProtocol, "gateways speak with backends without TLS, and port %d of the Service %s wants %s.", port.Port, name, protocol)
+	var tls *route.BackendTLS
+	if opened {
+		var good bool
+		if tls, good = b.policyOf(name, port.Name, via); !good {
+			return r.failing(weight)
+		}
+	}
+	if tls == nil && (r.kind == route.KindHTTPRoute || r.kind == route.KindGRPCRoute) && protocol == "kubernetes.io/wss" {
+		return problem(api.RouteReasonUnsupportedProtocol, "port %d of the Service %s wants %s, and no BackendTLSPolicy is about it.", port.Port, name, protocol)
 	}
 	pool := route.Pool{Namespace: name.Namespace, Service: name.Name, Port: portName(port), Backends: backendsFor(r.kind, service, port, b.slices[name]), Affinity: int64(affinityOf(service) / time.Second)}
 	if err := (route.Part{Pool: &pool}).Validate(); err != nil {
@@ -244,6 +253,9 @@ func (b *gatewayBuilder) target(r *routeState, ref api.BackendRef, resolved *ver
 	target := route.Target{Pool: pool.Name(), Weight: weight}
 	if r.kind == route.KindGRPCRoute || r.kind == route.KindHTTPRoute && protocol == "kubernetes.io/h2c" {
 		target.Filters = &route.Filters{H2C: true}
+	}
+	if tls != nil {
+		target.Filters = &route.Filters{TLS: tls, H2C: target.Filters != nil}
 	}
 	return target
 }
@@ -336,32 +348,36 @@ func (b *gatewayBuilder) sessionRoute(r *routeState, refs []api.BackendRef) {
 	// Sessions to a missing backend are refused: they lead to an empty pool.
 	nobody := route.Pool{Namespace: site.Namespace, Service: nobodyService, Port: "0"}
 	b.pools[nobody.Name()] = nobody
-	var targets []route.Target
-	for _, ref := range refs {
-		target := b.target(r, ref, &resolved)
-		if target.Pool == "" {
-			target = route.Target{Pool: nobody.Name(), Weight: target.Weight}
+	targets := func(opened bool, via *gatewayState) (list []route.Target) {
+		for _, ref := range refs {
+			target := b.target(r, ref, opened, via, &resolved)
+			if target.Pool == "" {
+				target = route.Target{Pool: nobody.Name(), Weight: target.Weight}
+			}
+			if target.Weight > 0 {
+				list = append(list, target)
+			}
 		}
-		if target.Weight > 0 {
-			targets = append(targets, target)
+		if len(list) == 0 {
+			list = []route.Target{{Pool: nobody.Name(), Weight: 1}}
 		}
+		return list
 	}
-	if len(targets) == 0 {
-		targets = []route.Target{{Pool: nobody.Name(), Weight: 1}}
-	}
+	_ = targets(false, nil)
 	if err := b.valid(r, site, nil); err != nil {
 		refused = verdict{string(api.RouteReasonUnsupportedValue), err.Error()}
 	}
 	b.attach(r, refused, resolved, func(l *listenerState, hosts, gateways []string) {
-		list := &site.Sessions
+		list, opened := &site.Sessions, false
 		switch {
 		case l.tcp():
 			list = &site.Connections
 		case l.mode() == api.TLSModeTerminate:
-			list = &site.Terminated
+			list, opened = &site.Terminated, true
 		}
+		to := targets(opened, l.gateway)
 		for _, host := range hosts {
-			*list = append(*list, route.Session{Port: l.port(), Host: host, Targets: targets, Gateways: gateways})
+			*list = append(*list, route.Session{Port: l.port(), Host: host, Targets: to, Gateways: gateways})
 		}
 	})
 	if len(site.Sessions)+len(site.Terminated)+len(site.Connections) > 0 {

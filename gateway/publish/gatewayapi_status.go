@@ -155,6 +155,16 @@ func (s *Sites) gatewayStatus(g *gatewayState, addresses []string, now time.Time
 		not = verdict{string(api.GatewayReasonInvalid), "No listener can be served; their conditions say why."}
 	}
 	c.verdict(string(api.GatewayConditionProgrammed), not)
+	if g.refers {
+		c.verdict(string(api.GatewayConditionResolvedRefs), g.unresolved)
+	} else {
+		apimeta.RemoveStatusCondition(&c.list, string(api.GatewayConditionResolvedRefs))
+	}
+	if mode := string(api.GatewayConditionInsecureFrontendValidationMode); insecure(g.Gateway) {
+		c.set(mode, true, string(api.GatewayReasonConfigurationChanged), "tls.frontend: clients without a valid certificate are served, too.")
+	} else {
+		apimeta.RemoveStatusCondition(&c.list, mode)
+	}
 	status.Conditions, status.Addresses = c.list, nil
 	kind := api.IPAddressType
 	for _, address := range wanted {

@@ -71,6 +71,12 @@ func gatewayWorld(t require.TestingT, gateways []string, routes ...string) publi
 			w.GatewayAPI.TCPRoutes = append(w.GatewayAPI.TCPRoutes, read[api.TCPRoute](t, text))
 		case "kind: GRPCRoute":
 			w.GatewayAPI.GRPCRoutes = append(w.GatewayAPI.GRPCRoutes, read[api.GRPCRoute](t, text))
+		case "kind: ConfigMap":
+			w.ConfigMaps = append(w.ConfigMaps, read[core.ConfigMap](t, text))
+		case "kind: BackendTLSPolicy":
+			w.GatewayAPI.Policies = append(w.GatewayAPI.Policies, read[api.BackendTLSPolicy](t, text))
+		case "kind: ReferenceGrant":
+			w.GatewayAPI.Grants = append(w.GatewayAPI.Grants, read[api.ReferenceGrant](t, text))
 		case "kind: ListenerSet":
 			w.GatewayAPI.Sets = append(w.GatewayAPI.Sets, read[api.ListenerSet](t, text))
 		default:
@@ -151,18 +157,6 @@ func TestCallsOfGRPCRoutesAreRequests(t *testing.T) {
 	for _, match := range []string{"{method: C}", "{type: RegularExpression, service: a.*}"} {
 		sites := publish.SitesOf(gatewayWorld(t, []string{gatewayText}, "kind: GRPCRoute\n"+routeText("calls", `{parentRefs: [{name: edge}], rules: [{matches: [{method: `+match+`}], backendRefs: [{name: a, port: 80}]}]}`)))
 		require.Empty(t, siteOf(sites, route.KindGRPCRoute, "calls").Paths, match)
-	}
-}
-
-// TestAGatewayThatChecksCertificatesOfClientsIsNotServedWithoutThat has a Gateway whose users rely on a check that gateways do not make.
-func TestAGatewayThatChecksCertificatesOfClientsIsNotServedWithoutThat(t *testing.T) {
-	certificate, key := haproxytest.Certificate(t, "www.a.org", 0)
-	for _, tls := range []string{"{frontend: {default: {validation: {caCertificateRefs: [{group: '', kind: ConfigMap, name: users}]}}}}", "{backend: {clientCertificateRef: {name: good}}}"} {
-		w := gatewayWorld(t, []string{strings.Replace(gatewayText, "listeners:", "tls: "+tls+"\n  listeners:", 1)}, routeText("web", `{parentRefs: [{name: edge}], rules: [{backendRefs: [{name: a, port: 80}]}]}`))
-		w.Secrets = []*core.Secret{tlsSecret("good", certificate, key)}
-		sites := publish.SitesOf(w)
-		require.Empty(t, sites.HTTP.Sites, tls)
-		require.Empty(t, sites.HTTP.Listeners, tls)
 	}
 }
 
@@ -321,7 +315,7 @@ func TestWhatIsWrittenOfGatewaysIsValid(t *testing.T) {
 func definitions(t *testing.T, admin kubernetes.Interface) {
 	output, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
 	require.NoError(t, err)
-	for _, kind := range []string{"gatewayclasses", "gateways", "grpcroutes", "httproutes", "listenersets", "referencegrants", "tcproutes", "tlsroutes"} {
+	for _, kind := range []string{"backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "listenersets", "referencegrants", "tcproutes", "tlsroutes"} {
 		content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(output)), "config", "crd", "standard", "gateway.networking.k8s.io_"+kind+".yaml"))
 		require.NoError(t, err)
 		require.NoError(t, admin.CoreV1().RESTClient().Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").SetHeader("Content-Type", "application/yaml").Body(content).Do(t.Context()).Error())
@@ -443,6 +437,45 @@ spec:
 			len(mixed.Status.Listeners[0].SupportedKinds) == 1 && len(mixed.Status.Listeners[1].SupportedKinds) == 1
 	})
 	require.NoError(t, admin.CoreV1().RESTClient().Delete().AbsPath(base+"namespaces/default/gateways/mixed").Do(t.Context()).Error())
+	certificate, privateKey := haproxytest.Certificate(t, "a.org", 0)
+	_, err = admin.CoreV1().Secrets("default").Create(t.Context(), tlsSecret("own", certificate, privateKey), meta.CreateOptions{})
+	require.NoError(t, err)
+	create("namespaces/default/gateways", `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: checked, namespace: default}
+spec:
+  gatewayClassName: burano
+  tls: {frontend: {default: {validation: {mode: AllowInsecureFallback, caCertificateRefs: [{group: "", kind: ConfigMap, name: users}]}}}}
+  listeners:
+  - {name: safe, port: 8445, protocol: HTTPS, tls: {certificateRefs: [{name: own}]}}
+`)
+	checked := func(is ...string) func() bool {
+		return func() bool {
+			var object api.Gateway
+			get("namespaces/default/gateways/checked", &object)
+			return len(object.Status.Listeners) == 1 && slices.Equal(is, slices.Concat(said(object.Status.Conditions, object.Generation)[1:2], said(object.Status.Listeners[0].Conditions, object.Generation)))
+		}
+	}
+	closed := checked("InsecureFrontendValidationMode=True/ConfigurationChanged", "Accepted=False/NoValidCACertificate", "Conflicted=False/NoConflicts", "Programmed=False/Invalid", "ResolvedRefs=False/InvalidCACertificateRef")
+	eventually("clients cannot be checked without authorities", closed)
+	authorities := &core.ConfigMap{ObjectMeta: meta.ObjectMeta{Name: "users"}, Data: map[string]string{"ca.crt": haproxytest.NewAuthority(t, "users").PEM, "more": "x"}}
+	_, err = admin.CoreV1().ConfigMaps("default").Create(t.Context(), authorities, meta.CreateOptions{})
+	require.NoError(t, err)
+	eventually("clients are checked", checked("InsecureFrontendValidationMode=True/ConfigurationChanged", "Accepted=True/Accepted", "Conflicted=False/NoConflicts", "Programmed=True/Programmed", "ResolvedRefs=True/ResolvedRefs"))
+	at, err := etcd.Get(t.Context(), route.CheckedPrefix+"8445")
+	require.NoError(t, err)
+	require.Len(t, at.Kvs, 1)
+	for _, gone := range []string{route.ListenersPrefix + "8445", route.AuthoritiesPrefix + route.Authorities{PEM: authorities.Data["ca.crt"]}.Name()} {
+		at, err := etcd.Get(t.Context(), gone)
+		require.NoError(t, err)
+		require.Equal(t, strings.HasPrefix(gone, route.AuthoritiesPrefix), len(at.Kvs) == 1, gone)
+	}
+	authorities.Data["ca.crt"] = ""
+	_, err = admin.CoreV1().ConfigMaps("default").Update(t.Context(), authorities, meta.UpdateOptions{})
+	require.NoError(t, err)
+	eventually("the port is closed with the last authority", closed)
+	require.NoError(t, admin.CoreV1().RESTClient().Delete().AbsPath(base+"namespaces/default/gateways/checked").Do(t.Context()).Error())
 	named := func(address string, addresses int, is ...string) func() bool {
 		patch := `{"spec":{"addresses":` + address + `}}`
 		require.NoError(t, admin.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(base+"namespaces/default/gateways/edge").Body([]byte(patch)).Do(t.Context()).Error())
@@ -464,6 +497,25 @@ spec:
 		}
 	}
 	eventually("a route with a backend that is not there says so", parents("web", "Accepted=True/Accepted", "ResolvedRefs=False/BackendNotFound"))
+	authorities = &core.ConfigMap{ObjectMeta: meta.ObjectMeta{Name: "inside"}, Data: map[string]string{"ca.crt": haproxytest.NewAuthority(t, "inside").PEM}}
+	for _, name := range []string{"pod", "second"} {
+		create("namespaces/default/backendtlspolicies", "apiVersion: gateway.networking.k8s.io/v1\nkind: BackendTLSPolicy\n"+routeText(name, `{targetRefs: [{group: "", kind: Service, name: a}], validation: {hostname: pod.org, caCertificateRefs: [{group: "", kind: ConfigMap, name: inside}]}}`))
+	}
+	policy := func(name string, is ...string) func() bool {
+		return func() bool {
+			var object api.BackendTLSPolicy
+			get("namespaces/default/backendtlspolicies/"+name, &object)
+			return len(object.Status.Ancestors) == 1 && object.Status.Ancestors[0].AncestorRef.Name == "edge" && slices.Equal(said(object.Status.Ancestors[0].Conditions, object.Generation), is)
+		}
+	}
+	eventually("a policy without authorities says so", policy("pod", "Accepted=False/NoValidCACertificate", "ResolvedRefs=False/InvalidCACertificateRef"))
+	_, err = admin.CoreV1().ConfigMaps("default").Create(t.Context(), authorities, meta.CreateOptions{})
+	require.NoError(t, err)
+	eventually("a policy is followed", policy("pod", "Accepted=True/Accepted", "ResolvedRefs=True/ResolvedRefs"))
+	eventually("the younger one is not", policy("second", "Accepted=False/Conflicted", "ResolvedRefs=True/ResolvedRefs"))
+	for _, name := range []string{"pod", "second"} {
+		require.NoError(t, admin.CoreV1().RESTClient().Delete().AbsPath(base+"namespaces/default/backendtlspolicies/"+name).Do(t.Context()).Error())
+	}
 	eventually("a route without a listener says so", parents("lost", "Accepted=False/NoMatchingParent", "ResolvedRefs=True/ResolvedRefs"))
 
 	// A ListenerSet adds a listener, and its route is of gRPC.

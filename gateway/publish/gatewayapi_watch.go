@@ -27,7 +27,7 @@ type gatewayClient struct {
 	rest       rest.Interface
 	parameters runtime.ParameterCodec
 	now        func() time.Time
-	classes, gateways, sets, httpRoutes, grpcRoutes, tcpRoutes, tlsRoutes, udpRoutes, grants,
+	classes, gateways, sets, httpRoutes, grpcRoutes, tcpRoutes, tlsRoutes, udpRoutes, policies, grants,
 	namespaces cache.SharedIndexInformer
 }
 
@@ -54,6 +54,7 @@ func newGatewayClient(config *rest.Config, namespaces cache.SharedIndexInformer,
 	c.tcpRoutes = c.informer("tcproutes", &api.TCPRoute{}, &api.TCPRouteList{})
 	c.tlsRoutes = c.informer("tlsroutes", &api.TLSRoute{}, &api.TLSRouteList{})
 	c.udpRoutes = c.informer("udproutes", &api.UDPRoute{}, &api.UDPRouteList{})
+	c.policies = c.informer("backendtlspolicies", &api.BackendTLSPolicy{}, &api.BackendTLSPolicyList{})
 	c.grants = c.informer("referencegrants", &api.ReferenceGrant{}, &api.ReferenceGrantList{})
 	return c, nil
 }
@@ -79,7 +80,8 @@ func (c *gatewayClient) informer(resource string, one, list runtime.Object) cach
 // informers are all that are to run.
 func (c *gatewayClient) informers() map[string]cache.SharedIndexInformer {
 	return map[string]cache.SharedIndexInformer{
-		"gatewayclasses": c.classes, "gateways": c.gateways, "listenersets": c.sets, "httproutes": c.httpRoutes, "grpcroutes": c.grpcRoutes, "tcproutes": c.tcpRoutes, "tlsroutes": c.tlsRoutes, "udproutes": c.udpRoutes, "referencegrants": c.grants,
+		"gatewayclasses": c.classes, "gateways": c.gateways, "listenersets": c.sets, "httproutes": c.httpRoutes, "grpcroutes": c.grpcRoutes, "tcproutes": c.tcpRoutes, "tlsroutes": c.tlsRoutes, "udproutes": c.udpRoutes,
+		"backendtlspolicies": c.policies, "referencegrants": c.grants,
 	}
 }
 
@@ -100,7 +102,8 @@ func (c *gatewayClient) world() *GatewayAPI {
 	}
 	return &GatewayAPI{
 		Classes: objects[*api.GatewayClass](c.classes), Gateways: objects[*api.Gateway](c.gateways), Sets: objects[*api.ListenerSet](c.sets), HTTPRoutes: objects[*api.HTTPRoute](c.httpRoutes),
-		GRPCRoutes: objects[*api.GRPCRoute](c.grpcRoutes), TCPRoutes: objects[*api.TCPRoute](c.tcpRoutes), TLSRoutes: objects[*api.TLSRoute](c.tlsRoutes), UDPRoutes: objects[*api.UDPRoute](c.udpRoutes), Grants: objects[*api.ReferenceGrant](c.grants), Namespaces: objects[*core.Namespace](c.namespaces),
+		GRPCRoutes: objects[*api.GRPCRoute](c.grpcRoutes), TCPRoutes: objects[*api.TCPRoute](c.tcpRoutes), TLSRoutes: objects[*api.TLSRoute](c.tlsRoutes), UDPRoutes: objects[*api.UDPRoute](c.udpRoutes),
+		Policies: objects[*api.BackendTLSPolicy](c.policies), Grants: objects[*api.ReferenceGrant](c.grants), Namespaces: objects[*core.Namespace](c.namespaces),
 	}
 }
 
@@ -168,6 +171,14 @@ func (c *gatewayClient) write(ctx context.Context, sites *Sites, gateways []rout
 			wanted.Status.RouteStatus = status
 			put("udproutes", wanted, same)
 		}
+	}
+	for _, p := range sites.policies {
+		if len(p.ancestors) == 0 && !slices.ContainsFunc(p.Status.Ancestors, func(one api.PolicyAncestorStatus) bool { return one.ControllerName == Controller }) {
+			continue
+		}
+		wanted := p.BackendTLSPolicy.DeepCopy()
+		wanted.Status = p.policyStatus(now)
+		put("backendtlspolicies", wanted, equality.Semantic.DeepEqual(p.Status, wanted.Status))
 	}
 	return errors.Join(failed...)
 }

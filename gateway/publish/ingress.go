@@ -48,8 +48,9 @@ type World struct {
 	Classes        []*networking.IngressClass
 	Services       []*core.Service
 	EndpointSlices []*discovery.EndpointSlice
-	Secrets        []*core.Secret // of type kubernetes.io/tls
-	GatewayAPI     *GatewayAPI    // nil: not known
+	Secrets        []*core.Secret    // of type kubernetes.io/tls
+	GatewayAPI     *GatewayAPI       // nil: not known
+	ConfigMaps     []*core.ConfigMap // of authorities, to which Gateway API's objects refer
 	Gateways       []route.Gateway
 }
 
@@ -62,6 +63,7 @@ type Sites struct {
 	ours         []*networking.Ingress
 	gateways     []*gatewayState
 	sets         []*listenerGroup
+	policies     []*policyState
 	routes       []*routeState
 	partial      bool                   // the state of Gateway API is unknown
 	conflicts    map[uint16]route.Route // the owner of a contested port
@@ -80,6 +82,7 @@ func SitesOf(w World) Sites {
 	b := builder{
 		Sites: &s, services: make(map[types.NamespacedName]*core.Service), slices: bySlices(w.EndpointSlices), secrets: make(map[types.NamespacedName]*core.Secret),
 		pools: make(map[string]route.Pool), paths: make(map[string]*networking.Ingress), certified: make(map[string]*networking.Ingress),
+		configMaps: configMapsByName(w.ConfigMaps), bundles: make(map[string]route.Authorities),
 	}
 	for _, service := range w.Services {
 		b.services[types.NamespacedName{Namespace: service.Namespace, Name: service.Name}] = service
@@ -103,12 +106,16 @@ func SitesOf(w World) Sites {
 		s.wanted = append(s.wanted, https)
 	}
 	if w.GatewayAPI != nil {
-		g := gatewayBuilder{builder: &b, api: *w.GatewayAPI, nodes: w.Gateways, parents: make(map[parentKey]*listenerGroup), namespaces: make(map[string]labels.Set), ports: make(map[uint16]*route.Listener), udp: make(map[uint16]route.UDP)}
+		g := gatewayBuilder{builder: &b, api: *w.GatewayAPI, nodes: w.Gateways, parents: make(map[parentKey]*listenerGroup), namespaces: make(map[string]labels.Set), ports: make(map[uint16]*route.Listener), uses: make(map[uint16][]use), udp: make(map[uint16]route.UDP)}
 		for _, l := range s.wanted {
 			g.ports[l.Port] = &l
+			if l.TLS {
+				g.uses[l.Port] = []use{{}}
+			}
 		}
 		g.build()
-		s.wanted, s.gateways, s.sets, s.routes, s.udp = nil, g.gateways, g.sets, g.routes, g.udp
+		s.Authorities = b.authorities()
+		s.wanted, s.gateways, s.sets, s.routes, s.policies, s.udp = nil, g.gateways, g.sets, g.routes, g.policies, g.udp
 		for _, port := range slices.Sorted(maps.Keys(g.ports)) {
 			s.wanted = append(s.wanted, *g.ports[port])
 		}
@@ -209,12 +216,14 @@ func ingressComplaint(ingress *networking.Ingress, reason, format string, argume
 // builder collects the rules of Ingresses, the oldest first.
 type builder struct {
 	*Sites
-	services  map[types.NamespacedName]*core.Service
-	slices    map[types.NamespacedName][]*discovery.EndpointSlice
-	secrets   map[types.NamespacedName]*core.Secret
-	pools     map[string]route.Pool
-	paths     map[string]*networking.Ingress // the owner of a path of a host
-	certified map[string]*networking.Ingress // the owner of the certificate of a host
+	services   map[types.NamespacedName]*core.Service
+	slices     map[types.NamespacedName][]*discovery.EndpointSlice
+	secrets    map[types.NamespacedName]*core.Secret
+	pools      map[string]route.Pool
+	paths      map[string]*networking.Ingress // the owner of a path of a host
+	certified  map[string]*networking.Ingress // the owner of the certificate of a host
+	configMaps map[types.NamespacedName]*core.ConfigMap
+	bundles    map[string]route.Authorities // by their names
 }
 
 func (b *builder) complain(ingress *networking.Ingress, reason, format string, arguments ...any) {

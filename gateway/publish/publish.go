@@ -19,6 +19,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -34,8 +35,9 @@ import (
 // In Kubernetes the publisher needs: get, list, watch on services, on endpointslices.discovery.k8s.io, on ingresses.networking.k8s.io, on
 // ingressclasses.networking.k8s.io and on secrets, of which it requests only the type kubernetes.io/tls; patch on services/status and on
 // ingresses.networking.k8s.io/status; create and patch on events. Without the rights for Ingresses it still publishes Services. Of
-// gateway.networking.k8s.io it reads gatewayclasses, gateways, listenersets, httproutes, grpcroutes, tcproutes, tlsroutes, udproutes and referencegrants, as it does
-// namespaces, and updates the statuses of all but the last; without these kinds, or rights, it publishes Services and Ingresses.
+// gateway.networking.k8s.io it reads gatewayclasses, gateways, listenersets, httproutes, grpcroutes, tcproutes, tlsroutes, udproutes, backendtlspolicies and referencegrants, as it does
+// namespaces, and updates the statuses of all but the last; it gets, lists and watches the configmaps that these name. Without these kinds, or rights, it
+// publishes Services and Ingresses.
 type Config struct {
 	Kubernetes *rest.Config
 	Etcd       *clientv3.Client
@@ -97,6 +99,7 @@ func Run(ctx context.Context, c Config) error {
 		}
 	}
 	var followed sync.WaitGroup
+	p.configMaps = &configMaps{ctx: ctx, client: client.CoreV1().RESTClient(), watch: p.watch, wake: p.wake, running: make(map[types.NamespacedName]followedMap), group: &followed}
 	followed.Go(func() { p.gateways.Run(ctx) })
 	followed.Go(func() { p.keys.Run(ctx) })
 	defer followed.Wait()
@@ -138,6 +141,7 @@ type publisher struct {
 	complainer *complainer
 	statuses   *statuses
 	gatewayAPI *gatewayClient
+	configMaps *configMaps
 	gateways   *follow.Folder[route.Gateway]
 	keys       *follow.Folder[route.PublicKey]
 	changed    chan struct{}
@@ -235,10 +239,17 @@ func (p *publisher) sites(services []*core.Service, endpoints []*discovery.Endpo
 	if !known || !p.ingresses.HasSynced() || !p.classes.HasSynced() || !p.secrets.HasSynced() {
 		return nil
 	}
-	sites := SitesOf(World{
+	w := World{
 		Ingresses: objects[*networking.Ingress](p.ingresses), Classes: objects[*networking.IngressClass](p.classes), Services: services, EndpointSlices: endpoints,
 		Secrets: objects[*core.Secret](p.secrets), GatewayAPI: p.gatewayAPI.world(), Gateways: gateways,
-	})
+	}
+	if w.GatewayAPI != nil {
+		var known bool
+		if w.ConfigMaps, known = p.configMaps.of(authoritiesOf(w.GatewayAPI)); !known {
+			w.GatewayAPI = nil // until they are read, what is served stays
+		}
+	}
+	sites := SitesOf(w)
 	if sites.partial {
 		sites.keep(held)
 	}
@@ -255,7 +266,7 @@ func (s *Sites) keep(held map[uint16]route.Listener) {
 	for _, l := range sorted(held) {
 		switch i := slices.IndexFunc(s.wanted, func(w route.Listener) bool { return w.Port == l.Port }); {
 		case i >= 0 && s.wanted[i].TLS == l.TLS:
-			s.wanted[i].Passes, s.wanted[i].Names, s.wanted[i].Gateways = l.Passes, l.Names, l.Gateways
+			s.wanted[i].Passes, s.wanted[i].Names, s.wanted[i].Gateways, s.wanted[i].Checks = l.Passes, l.Names, l.Gateways, l.Checks
 		case i < 0 && l.NoIngress:
 			s.wanted = append(s.wanted, l)
 		}

@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -85,7 +84,7 @@ func (s *store) holds(ctx context.Context) (services map[types.NamespacedName]bo
 	}
 	listeners = make(map[uint16]route.Listener)
 	for key, has := range s.known {
-		if !strings.HasPrefix(key, route.ListenersPrefix) {
+		if !strings.HasPrefix(key, route.ListenersPrefix) && !strings.HasPrefix(key, route.CheckedPrefix) {
 			continue
 		}
 		if part, err := route.DecodePart(key, []byte(has.value)); err == nil {
@@ -170,6 +169,7 @@ func (s *store) write(ctx context.Context, routes []route.Route, datagrams []rou
 		}
 		if sites.partial {
 			s.keepKinds(stay)
+			stay(route.AuthoritiesPrefix)
 		}
 	}
 	if sites == nil || keys == nil {
@@ -213,9 +213,9 @@ func (s *store) keepKinds(stay func(prefix string)) {
 		for name := range poolsOf([]route.Site{*part.Site}) {
 			stay(route.PoolsPrefix + name)
 		}
-		for _, one := range part.Site.Certificates {
+		for name := range part.Site.Secrets() {
 			for sealed := range s.known {
-				if strings.HasPrefix(sealed, route.CertificatesPrefix) && strings.HasSuffix(sealed, "/"+cmp.Or(one.Namespace, part.Site.Namespace)+"/"+one.Secret) {
+				if strings.HasPrefix(sealed, route.CertificatesPrefix) && strings.HasSuffix(sealed, "/"+name) {
 					stay(sealed)
 				}
 			}

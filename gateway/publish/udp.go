@@ -107,7 +107,7 @@ func (b *gatewayBuilder) udpRoute(object *api.UDPRoute) {
 	var refused, resolved verdict
 	for _, rule := range object.Spec.Rules {
 		for _, ref := range rule.BackendRefs {
-			target := b.target(r, ref, &resolved)
+			target := b.target(r, ref, false, nil, &resolved)
 			pool := b.pools[target.Pool] // none of a missing backend
 			flow.Targets = append(flow.Targets, route.UDPTarget{Weight: target.Weight, Sticky: pool.Affinity > 0, Backends: slices.Clone(pool.Backends)})
 		}

@@ -41,9 +41,10 @@ const (
 
 // HTTP is all that gateways serve by host name and path.
 type HTTP struct {
-	Listeners []Listener
-	Sites     []Site
-	Pools     []Pool
+	Listeners   []Listener
+	Sites       []Site
+	Pools       []Pool
+	Authorities []Authorities
 }
 
 // Listener is a port on which gateways distinguish requests by host name and path.
@@ -61,6 +62,8 @@ type Listener struct {
 	NoIngress bool `json:"noIngress,omitempty"`
 	// Gateways are the only ones that listen; none: all.
 	Gateways []string `json:"gateways,omitempty"`
+	// Checks apply to clients' certificates of requests, and not of sessions for backends that do not speak HTTP.
+	Checks []Check `json:"checks,omitempty"`
 	HTTPOptions
 }
 
@@ -149,11 +152,16 @@ type Part struct {
 	Listener *Listener `json:"listener,omitempty"`
 	Site     *Site     `json:"site,omitempty"`
 	Pool     *Pool     `json:"pool,omitempty"`
+	// Authorities is unknown to gateways of earlier releases.
+	Authorities *Authorities `json:"authorities,omitempty"`
 }
 
 // For is the part of it for one gateway.
 func (h HTTP) For(gateway string) HTTP {
-	own := HTTP{Listeners: servedBy(gateway, h.Listeners, func(l Listener) []string { return l.Gateways }), Pools: h.Pools}
+	own := HTTP{Listeners: servedBy(gateway, h.Listeners, func(l Listener) []string { return l.Gateways }), Pools: h.Pools, Authorities: h.Authorities}
+	for i := range own.Listeners {
+		own.Listeners[i].Checks = servedBy(gateway, own.Listeners[i].Checks, func(c Check) []string { return c.Gateways })
+	}
 	sessions := func(list []Session) []Session {
 		return servedBy(gateway, list, func(s Session) []string { return s.Gateways })
 	}
@@ -184,6 +192,9 @@ func (h HTTP) Parts() []Part {
 	for _, one := range h.Pools {
 		parts = append(parts, Part{Pool: &one})
 	}
+	for _, one := range h.Authorities {
+		parts = append(parts, Part{Authorities: &one})
+	}
 	return parts
 }
 
@@ -197,6 +208,8 @@ func Assemble(parts []Part) (h HTTP) {
 			h.Sites = append(h.Sites, *part.Site)
 		case part.Pool != nil:
 			h.Pools = append(h.Pools, *part.Pool)
+		case part.Authorities != nil:
+			h.Authorities = append(h.Authorities, *part.Authorities)
 		}
 	}
 	return h
@@ -205,6 +218,8 @@ func Assemble(parts []Part) (h HTTP) {
 // PartKey is the key of a part in etcd.
 func PartKey(p Part) string {
 	switch {
+	case p.Listener != nil && len(p.Listener.Checks) > 0:
+		return CheckedPrefix + strconv.Itoa(int(p.Listener.Port))
 	case p.Listener != nil:
 		return ListenersPrefix + strconv.Itoa(int(p.Listener.Port))
 	case p.Site != nil && p.Site.Kind != "":
@@ -213,6 +228,8 @@ func PartKey(p Part) string {
 		return sitesPrefix + p.Site.Namespace + "/" + p.Site.Ingress
 	case p.Pool != nil:
 		return PoolsPrefix + p.Pool.Name()
+	case p.Authorities != nil:
+		return AuthoritiesPrefix + p.Authorities.Name()
 	}
 	return ""
 }
@@ -261,6 +278,10 @@ func (p Part) Validate() error {
 		purpose, reserved := Reserved(p.Listener.Port)
 		check(p.Listener.Port != 0 && !reserved, "port %d is not for gateways %s", p.Listener.Port, purpose)
 		gateways(p.Listener.Gateways)
+		problems = append(problems, p.Listener.validChecks())
+		for _, one := range p.Listener.Checks {
+			gateways(one.Gateways)
+		}
 	case p.Site != nil:
 		named("namespace", p.Site.Namespace)
 		if p.Site.Kind == "" {
@@ -273,8 +294,12 @@ func (p Part) Validate() error {
 			problems = append(problems, ValidHost(path.Host), ValidPath(path.Path), path.validate())
 			gateways(path.Gateways)
 		}
-		for _, session := range p.Site.AllSessions() {
-			problems = append(problems, session.validate())
+		for i, session := range p.Site.AllSessions() {
+			kind := untouched
+			if i >= len(p.Site.Sessions) && i < len(p.Site.Sessions)+len(p.Site.Terminated) {
+				kind = opened
+			}
+			problems = append(problems, session.validate(kind))
 			gateways(session.Gateways)
 		}
 		for _, opened := range p.Site.Opened {
@@ -297,8 +322,10 @@ func (p Part) Validate() error {
 		named("service", p.Pool.Service)
 		named("port", p.Pool.Port)
 		problems = append(append(problems, validBackends(p.Pool.Backends)...), validAffinity(time.Duration(p.Pool.Affinity)*time.Second))
+	case p.Authorities != nil:
+		problems = append(problems, p.Authorities.validate())
 	default:
-		check(false, "it is none of listener, site and pool")
+		check(false, "it is none of listener, site, pool and authorities")
 	}
 	return errors.Join(problems...)
 }

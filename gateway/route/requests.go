@@ -59,6 +59,7 @@ type Filters struct {
 	Status   int           `json:"status,omitempty"`  // answered without a backend
 	H2C      bool          `json:"h2c,omitempty"`     // the backend is asked by HTTP/2 without TLS
 	CORS     *CORS         `json:"cors,omitempty"`
+	TLS      *BackendTLS   `json:"tls,omitempty"`
 }
 
 // CORS are pages of which origins may read answers. A gateway of an earlier release says nothing of it.
@@ -126,7 +127,7 @@ type Redirect struct {
 type Session struct {
 	Port    uint16   `json:"port"`
 	Host    string   `json:"host,omitempty"` // as in Path
-	Targets []Target `json:"targets"`        // without filters
+	Targets []Target `json:"targets"`        // without filters, but TLS where it is opened
 	// Gateways are the only ones that serve it; none: all.
 	Gateways []string `json:"gateways,omitempty"`
 }
@@ -224,6 +225,9 @@ func (f Filters) Validate() error {
 	if err := f.CORS.validate(); err != nil {
 		return err
 	}
+	if err := f.TLS.validate(); err != nil {
+		return err
+	}
 	if f.Timeout < 0 || f.Timeout > MaxIdle || f.Timeout%time.Millisecond != 0 {
 		return fmt.Errorf("a timeout is whole milliseconds, at most %s, and not %s", MaxIdle, f.Timeout)
 	}
@@ -244,7 +248,14 @@ func validName(host string) error {
 // Answers reports whether a gateway answers by itself.
 func (f *Filters) Answers() bool { return f != nil && (f.Redirect != nil || f.Status != 0) }
 
-func validTargets(targets []Target, filters bool) error {
+// Kinds of content, by what gateways may do with it.
+const (
+	untouched = iota // passed on as it is
+	opened           // sent over TLS, too
+	requests         // filtered, too
+)
+
+func validTargets(targets []Target, kind int) error {
 	if len(targets) > MaxTargets {
 		return fmt.Errorf("%d backends are more than the %d that gateways take of a rule", len(targets), MaxTargets)
 	}
@@ -255,12 +266,15 @@ func validTargets(targets []Target, filters bool) error {
 		}
 		some = some || target.Weight > 0
 		if target.Filters != nil {
-			if !filters {
+			if only := (Filters{TLS: target.Filters.TLS}); kind == untouched || kind == opened && *target.Filters != only {
 				return fmt.Errorf("what is not opened is not filtered")
 			}
 			if err := target.Filters.Validate(); err != nil {
 				return err
 			}
+		}
+		if target.secured() && target.Filters.Answers() {
+			return fmt.Errorf("a backend with TLS answers by itself")
 		}
 		if !(target.Pool == "" && target.Filters.Answers()) && !poolForm.MatchString(target.Pool) {
 			return fmt.Errorf("%q is not a port of a Service", target.Pool)
@@ -291,17 +305,17 @@ func (p Path) validate() error {
 			return err
 		}
 	}
-	return validTargets(p.Targets, true)
+	return validTargets(p.Targets, requests)
 }
 
-func (s Session) validate() error {
+func (s Session) validate(kind int) error {
 	if s.Port == 0 {
 		return fmt.Errorf("a session needs a port")
 	}
 	if err := ValidHost(s.Host); err != nil {
 		return err
 	}
-	return validTargets(s.Targets, false)
+	return validTargets(s.Targets, kind)
 }
 
 // And gives the changes of both, as filters that follow each other.

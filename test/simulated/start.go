@@ -84,7 +84,7 @@ func gatewayAPI(t testing.TB, root string) []byte {
 	folder, err := exec.Command("go", "list", "-C", filepath.Join(root, "images/modules/gatewayapi"), "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
 	require.NoError(t, err)
 	var whole bytes.Buffer
-	for _, kind := range []string{"gatewayclasses", "gateways", "grpcroutes", "httproutes", "listenersets", "referencegrants", "tcproutes", "tlsroutes"} {
+	for _, kind := range []string{"backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "listenersets", "referencegrants", "tcproutes", "tlsroutes"} {
 		text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), "config/crd/standard", "gateway.networking.k8s.io_"+kind+".yaml"))
 		require.NoError(t, err)
 		fmt.Fprintf(&whole, "---\n%s", text)

@@ -80,6 +80,18 @@ func separate(t *testing.T, c client.Client, addresses []string) {
 		"same-namespace-with-https-listener": addresses[2],
 		// TLSRouteHostnameIntersection adds names to it that its other Gateways must refuse.
 		"gw-tlsroute-empty-hostname-x-4": addresses[1],
+		// These check the clients of port 443 in three ways.
+		"client-validation-default":                   addresses[0],
+		"gateway-with-invalid-client-cert-validation": addresses[0],
+		"invalid-default-client-validation-config":    addresses[0],
+		"client-validation-insecure-fallback":         addresses[1],
+	}
+	// Others serve HTTPS on that port without a check, at the address of the first one above.
+	for _, name := range []string{
+		"gateway-add-listener", "gateway-remove-listener", "gateway-secret-reference-grant-all-in-namespace", "gateway-secret-reference-grant-specific", "gateway-tlsroute-https-only",
+		"gateway-with-listener-sets-test-reference-grant", "unresolved-gateway-with-one-attached-unresolved-route",
+	} {
+		at[name] = at["same-namespace-with-https-listener"]
 	}
 	var entries []string
 	for _, name := range slices.Sorted(maps.Keys(at)) {
