@@ -59,7 +59,7 @@ func (w webFiles) shown(secret string) string {
 	return filepath.Join(w.directory, fmt.Sprintf("%.16x%s", sha256.Sum256([]byte(secret)), shownSuffix))
 }
 
-// backendsWithTLS are the ways in which sites ask backends over TLS.
+// backendsWithTLS lists how sites ask backends over TLS.
 func backendsWithTLS(sites []route.Site) iter.Seq[*route.BackendTLS] {
 	return func(yield func(*route.BackendTLS) bool) {
 		for _, site := range sites {

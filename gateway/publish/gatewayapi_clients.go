@@ -141,7 +141,7 @@ type use struct {
 	check    *route.Check
 }
 
-// claims gives a port to a listener of HTTPS, unless an Ingress or an older listener on the same gateways checks its clients in another way: a session is
+// claims gives a port to a listener of HTTPS, unless an Ingress or an older listener on the same gateways checks its clients differently: a session is
 // opened before its request is known.
 func (b *gatewayBuilder) claims(l *listenerState, gateways []string) bool {
 	for _, has := range b.uses[l.port()] {

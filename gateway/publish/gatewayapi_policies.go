@@ -19,7 +19,7 @@ const maxAncestors = 16
 // policyState is a BackendTLSPolicy.
 type policyState struct {
 	*api.BackendTLSPolicy
-	tls                *route.BackendTLS // nil: it cannot be followed, and what it is about is not asked
+	tls                *route.BackendTLS // nil: it cannot be followed, and its targets are not asked
 	accepted, resolved verdict
 	conflict           verdict
 	known              bool                          // it was read

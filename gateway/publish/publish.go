@@ -246,7 +246,7 @@ func (p *publisher) sites(services []*core.Service, endpoints []*discovery.Endpo
 	if w.GatewayAPI != nil {
 		var known bool
 		if w.ConfigMaps, known = p.configMaps.of(authoritiesOf(w.GatewayAPI)); !known {
-			w.GatewayAPI = nil // until they are read, what is served stays
+			w.GatewayAPI = nil // until they are read, the served state stays
 		}
 	}
 	sites := SitesOf(w)

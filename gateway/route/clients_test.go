@@ -57,7 +57,7 @@ func TestOnlyCertificatesOfAuthoritiesAreABundle(t *testing.T) {
 	require.Error(t, err)
 }
 
-// FuzzReadAuthorities checks that what is read is written the same way again, and has nothing but certificates.
+// FuzzReadAuthorities checks that a bundle is written as it was read, and has nothing but certificates.
 func FuzzReadAuthorities(f *testing.F) {
 	one := haproxytest.NewAuthority(f, "one")
 	f.Add(one.PEM)

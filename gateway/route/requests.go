@@ -248,7 +248,7 @@ func validName(host string) error {
 // Answers reports whether a gateway answers by itself.
 func (f *Filters) Answers() bool { return f != nil && (f.Redirect != nil || f.Status != 0) }
 
-// Kinds of content, by what gateways may do with it.
+// Kinds of content, by the changes that gateways may make.
 const (
 	untouched = iota // passed on as it is
 	opened           // sent over TLS, too
