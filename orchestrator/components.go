@@ -21,6 +21,7 @@ const (
 	StateDeleting     = ComponentState("deleting")
 	StateDeploying    = ComponentState("deploying") // a deployment, or an action of the component, waits or runs
 	StateActionFailed = ComponentState(store.ComponentActionFailed)
+	StateAsleep       = ComponentState("asleep")   // an environment whose servers a hibernation has stopped, or some of them
 	StateDegraded     = ComponentState("degraded") // it has a finding of severity warning
 	StateNotDeployed  = ComponentState(store.ComponentNotDeployed)
 	StateUnknown      = ComponentState(store.ComponentUnknown)
@@ -30,7 +31,7 @@ const (
 )
 
 // states are all states, the worst first.
-var states = []ComponentState{StateFailed, StateUnhealthy, StateDeleting, StateDeploying, StateActionFailed, StateDegraded, StateNotDeployed, StateUnknown, StateChanged, StateReady, StateNew}
+var states = []ComponentState{StateFailed, StateUnhealthy, StateDeleting, StateDeploying, StateActionFailed, StateAsleep, StateDegraded, StateNotDeployed, StateUnknown, StateChanged, StateReady, StateNew}
 
 // worst is the worst of two states; "" is none.
 func worst(a, b ComponentState) ComponentState {
@@ -72,6 +73,7 @@ type facts struct {
 	counts   map[string][]store.ComponentCount
 	findings map[string]ComponentState
 	running  map[string][]store.Action
+	sleeping map[string]store.HibernationState
 }
 
 // ofSeverity is the state of a component with a finding; "" where it makes none.
@@ -87,7 +89,7 @@ func ofSeverity(severity string) ComponentState {
 
 // factsOf reads the facts of environments.
 func (s Environments) factsOf(ctx context.Context, part store.Part) (facts, error) {
-	f := facts{map[string][]store.ComponentCount{}, map[string]ComponentState{}, map[string][]store.Action{}}
+	f := facts{map[string][]store.ComponentCount{}, map[string]ComponentState{}, map[string][]store.Action{}, nil}
 	counts, err := s.store.Components().Counts(ctx, part)
 	if err != nil {
 		return f, err
@@ -101,6 +103,9 @@ func (s Environments) factsOf(ctx context.Context, part store.Part) (facts, erro
 	}
 	for _, one := range findings {
 		f.findings[one.EnvironmentID] = worst(f.findings[one.EnvironmentID], ofSeverity(one.Severity))
+	}
+	if f.sleeping, err = s.store.Hibernations().States(ctx, part); err != nil {
+		return f, err
 	}
 	tasks, err := s.store.Tasks().Unfinished(ctx, part)
 	for _, task := range tasks {
@@ -153,6 +158,9 @@ func (f facts) overview(row store.Environment, sessions []store.Session) Overvie
 		if session.MayDiffer(row.Version) {
 			state = worst(state, StateChanged)
 		}
+	}
+	if f.sleeping[row.ID] != store.Awake {
+		state = worst(state, StateAsleep)
 	}
 	if len(f.running[row.ID]) > 0 {
 		state = worst(state, StateDeploying)

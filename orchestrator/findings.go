@@ -102,6 +102,7 @@ const (
 	remedyCorrectApplication = "correct-application"
 	remedyLookAtDeployments  = "look-at-deployments"
 	remedyBackUp             = "back-up"
+	remedyWake               = "wake"
 )
 
 // remedies are the kinds of remedies by the kinds of findings.
@@ -115,7 +116,7 @@ var remedies = map[string][]string{
 	"too-few-gateways": {remedyWait, remedySetDelegation}, "too-many-gateways": {remedyWait, remedySetDelegation}, "group-too-large": {remedyWait, remedySetDelegation}, "pods-without-room": {remedyScale}, "container-crashes": {remedyCorrectApplication}, "snapshot-failed": {remedyWait, remedyDeleteSnapshots},
 	"backup-due": {remedyWait, remedyLookAtDeployments}, "drill-left": {remedyWait, remedyLookAtDeployments}, "drill-failed": {remedyLookAtDeployments, remedyBackUp}, "volumes-left": {remedyDeleteVolumes},
 	"volume-snapshots-left": {remedyDeleteVolumes}, "shares-left": {remedyDeleteVolumes}, "claims-unused": {remedyDeleteVolumes}, "etcd-space": {remedyWait, remedyMakeRoom}, "node-pressure": {remedyMakeRoom},
-	"disk-nearly-full": {remedyMakeRoom}, "authority-ends": {remedyRotate}, "rotation-unfinished": {remedyRotate}, "certificates-end": {remedyWait, remedyDeployAgain},
+	"disk-nearly-full": {remedyMakeRoom}, "authority-ends": {remedyRotate}, "rotation-unfinished": {remedyRotate}, "hibernation-unfinished": {remedyWake}, "certificates-end": {remedyWait, remedyDeployAgain},
 }
 
 // RemediesOf are the remedies of a finding by its kind and subject, in the order in which to try them; none for a kind without one.

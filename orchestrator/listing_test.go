@@ -171,9 +171,9 @@ func TestLookingMakesAsManyStatementsForAThousandEnvironmentsAsForTen(t *testing
 			case "the environments of a project":
 				want, most = many, perProject
 			case "the states of a project":
-				want, most = many, perProject+3 // of components, findings and running tasks
+				want, most = many, perProject+4 // of components, findings, running tasks and sleep
 			case "its components":
-				most = perEnvironment + 5 // and of their records
+				most = perEnvironment + 6 // and of their records, and of sleep
 			case "the deployments of a project":
 				want, most = 2*many, perProject
 			case "its deployments":

@@ -173,12 +173,15 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 // again is the advice to the user after a task that was cut off.
 func again(task store.Task) string {
 	switch task.Kind() {
+	case "action":
+		if task.Sleeps() {
+			return "Wake the environment, or hibernate it again: servers that are on or off already stay so."
+		}
+		return "Run the action again to go on, or deploy the environment again to have it as it was."
 	case "deletion":
 		return "Delete the environment again to go on."
 	case "repair":
 		return "It is begun again while it is needed."
-	case "action":
-		return "Run the action again to go on, or deploy the environment again to have it as it was."
 	}
 	return "Deploy the environment again to go on: what is there is taken over, not made twice."
 }

@@ -103,9 +103,11 @@ func (e *Engine) attempt(ctx context.Context, h *held, before store.Task) (store
 	}
 	var outcome store.Outcome
 	var failed *failure
-	err := panics.Run(func() error {
-		outcome, failed = e.execute(ctx, h)
-		return nil
+	err := panics.Run(func() (err error) {
+		if err = e.admitAwake(ctx, h); err == nil {
+			outcome, failed = e.execute(ctx, h)
+		}
+		return err
 	})
 	if err != nil {
 		return store.Outcome{}, failedWith("", err)
@@ -149,7 +151,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 		}
 		e.Hidden(ctx, environment.ProjectID, environment.Model.Packages, model, func(value any) any { h.known.AddAll(value); return value })
 	}
-	runtime := &Runtime{engine: e, held: h, environment: environment}
+	runtime := &Runtime{sleeping: sleeping{e.Store, h}, engine: e, held: h, environment: environment}
 	defer runtime.giveUp()
 
 	interpreter := muranopl.NewInterpreter(classes, named(e.Natives(runtime)), muranopl.WithLogger(h.log), muranopl.WithStored(h.known.Note), muranopl.WithLimits(e.Code))
@@ -166,7 +168,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	}
 	root := runtime.model
 	former := environment.Model.ObjectsCopy
-	if task.Repair {
+	if task.Repair || task.Sleeps() {
 		former = nil // objects that a deployment left to be destroyed wait for the next one
 	}
 	removed, problems, err := loadRemoved(ctx, interpreter, root, former, task.Objects)
@@ -195,13 +197,13 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 		outcome.Result = store.Document{"isException": false, "result": nil}
 		return outcome, nil
 	}
-	if !task.Repair { // which makes no new objects
+	if !task.Repair && !task.Sleeps() { // which make no new objects
 		if err := h.SaveObjectsCopy(ctx, task.Objects, classes.Versions()); err != nil {
 			return outcome, failedWith("", err)
 		}
 	}
 
-	result, failed := act(ctx, interpreter, root, task.Action, task.Repair)
+	result, failed := act(ctx, interpreter, root, task.Action, task.Repair || task.Sleeps())
 	if err := interpreter.Finish(ctx, root); err != nil && failed == nil {
 		failed = failedWith("", err)
 	}
@@ -297,8 +299,8 @@ func savable(root *muranopl.Object, given map[string]any) error {
 	return fmt.Errorf("%w: methods have set properties to more than is kept. The model stays as it was before; what was made stays, too. Keep large texts once, and refer to them", err)
 }
 
-// act invokes the action's method on its object. It must be public, or native in a repair, which the keeper starts.
-func act(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object, action store.Action, repair bool) (any, *failure) {
+// act invokes the action's method on its object. It must be public, or native where Burano itself has chosen it: in a repair, and to hibernate or wake.
+func act(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object, action store.Action, own bool) (any, *failure) {
 	var object *muranopl.Object
 	root.Walk(func(o *muranopl.Object) bool {
 		if o.ID() == action.ObjectID {
@@ -317,7 +319,7 @@ func act(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.
 		return nil, failedWith("", fmt.Errorf("class %s has no method %s", object.Class().Name, action.Method))
 	}
 	invoke := interpreter.InvokeAction
-	if repair && method.Native {
+	if own && method.Native {
 		invoke = interpreter.Invoke
 	}
 	result, err := invoke(ctx, object, action.Method, action.Args)

@@ -26,6 +26,7 @@ const (
 
 // Runtime is native code's access to one task. It is safe for concurrent use.
 type Runtime struct {
+	sleeping
 	engine      *Engine
 	held        *held
 	environment store.Environment

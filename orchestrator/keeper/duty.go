@@ -9,6 +9,7 @@ import (
 
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/store"
 )
 
 // Duty is one kind of regular check of every environment. Its methods are called on several goroutines at once, for different
@@ -27,6 +28,13 @@ type Duty interface {
 	Look(ctx context.Context, environment *Environment) (Result, error)
 }
 
+// Sleeper is a duty that also looks at environments that sleep.
+type Sleeper interface {
+	Duty
+	// LooksAsleep is for the type only.
+	LooksAsleep()
+}
+
 // Environment is a duty's view of an environment during one check.
 type Environment struct {
 	ID, ProjectID, Name string
@@ -39,6 +47,8 @@ type Environment struct {
 	// Failed is true if the newest deployment failed. Then model and cloud may differ in more than a duty finds, and repairs that need a true model are
 	// not made.
 	Failed bool
+	// Sleeps is the environment's hibernation. While it is not awake, only duties that are a Sleeper look, and no other duty has findings.
+	Sleeps store.Hibernation
 	// Fence is sent with commands to a node: it is below the number of every task that begins later (nodes.Config.Fence).
 	Fence uint64
 	// Alive returns an error once this server may no longer act for the environment (nodes.Config.Alive).

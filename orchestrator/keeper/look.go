@@ -59,7 +59,9 @@ func (h *holding) look(ctx context.Context, claim store.Claim, began time.Time) 
 		ctx := memory.With(ctx, account)
 		var all sync.WaitGroup
 		for _, one := range looks {
-			all.Go(func() { one.run(ctx, h.Keeper, environment) })
+			if _, also := one.duty.(Sleeper); also || environment.Sleeps.State == store.Awake {
+				all.Go(func() { one.run(ctx, h.Keeper, environment) })
+			}
 		}
 		all.Wait()
 	}
@@ -118,6 +120,9 @@ func (h *holding) environment(ctx context.Context, claim store.Claim) (*Environm
 			own, _ := row.Model.ObjectsCopy["region"].(string)
 			return project.In(ctx, cmp.Or(region, own))
 		}}
+	if environment.Sleeps, err = h.Store.Hibernations().Of(ctx, row.ID); err != nil {
+		return nil, err
+	}
 	ids, err := h.Clusters(ctx, row.ID)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"github.com/burano/burano/orchestrator/definitions"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/stacks"
+	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -19,10 +20,12 @@ type environment struct {
 	reached  interface {
 		Deployed(application *muranopl.Object)
 	}
+	sleeper sleeper
 }
 
 func (e environment) methods() map[string]muranopl.NativeMethod {
-	return map[string]muranopl.NativeMethod{task.MethodDeploy: e.deploy, task.MethodDestroy: e.destroy}
+	return map[string]muranopl.NativeMethod{task.MethodDeploy: e.deploy, task.MethodDestroy: e.destroy,
+		store.MethodHibernate: e.sleeper.hibernate, store.MethodWake: e.sleeper.wake}
 }
 
 // deploy deploys all applications at once; each waits for its dependencies. At the end the stacks hold exactly the resources of the model.

@@ -80,7 +80,7 @@ func assemble(runtime task.Runtime, config Config, rehearsal bool) bodies {
 
 	language := own.Methods()
 	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
-		task.ClassEnvironment: environment{own, kubernetes, defined, runtime}.methods(),
+		task.ClassEnvironment: environment{own, kubernetes, defined, runtime, sleeper{kubernetes, runtime, reports}}.methods(),
 		task.ClassInstance:    reached.Methods(),
 		task.ClassAgent:       agent.New(runtime, reports, reached, rehearsal).Methods(),
 	})

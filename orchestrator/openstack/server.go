@@ -179,6 +179,29 @@ func (n Nova) RebootServer(ctx context.Context, id string, hard bool) error {
 	})
 }
 
+// StopServer switches a server off in order, and waits until it is off. Its disk and its addresses stay.
+func (n Nova) StopServer(ctx context.Context, id string) error {
+	return poll(ctx, func() (bool, error) {
+		state, err := n.Server(ctx, id)
+		switch {
+		case err != nil:
+			return false, err
+		case state.Off():
+			return true, nil
+		case state.Status == "ERROR":
+			return false, fmt.Errorf("stop server %s: it is %s", id, state)
+		case state.Status != Active || state.Task != "":
+			return false, nil // Nova is at work on it
+		}
+		err = Patiently(ctx, "compute", func(ctx context.Context) error { return servers.Stop(ctx, n.compute, id).ExtractErr() })
+		// After a conflict it begins to stop already; else the call is repeated.
+		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
+			return false, fmt.Errorf("stop server %s: %w", id, err)
+		}
+		return false, nil
+	})
+}
+
 // StartServer starts a server that is off, and waits until it runs.
 func (n Nova) StartServer(ctx context.Context, id string) error {
 	return poll(ctx, func() (bool, error) {

@@ -173,10 +173,11 @@ func (s Components) ended(tx *gorm.DB, task Task, environment Environment, model
 		return err
 	}
 	former, version := recordsOf(rows, environment.Version), environment.Version+1
-	if task.Repair {
+	unversioned := task.Repair || task.Sleeps()
+	if unversioned {
 		version--
 	}
-	if former == nil && task.Repair {
+	if former == nil && unversioned {
 		return nil
 	}
 	if former == nil && environment.Version > 0 {
@@ -319,7 +320,9 @@ func (r run) settle(former map[string]Component) map[string]Component {
 				record.Outcome, record.Checksum = OutcomeUnknown, ""
 			}
 		case "action":
-			record.Failures = record.Failures.without(r.task.Action.ObjectID, r.task.Action.Method)
+			for _, method := range r.task.settles() {
+				record.Failures = record.Failures.without(r.task.Action.ObjectID, method)
+			}
 			if isFailed {
 				record.Failures = append(record.Failures, FailedAction{ObjectID: r.task.Action.ObjectID, Method: r.task.Action.Method, TaskID: r.task.ID, Text: text, Ended: r.ended})
 				record.Failures = record.Failures[max(0, len(record.Failures)-maxFailures):]
@@ -328,6 +331,14 @@ func (r run) settle(former map[string]Component) map[string]Component {
 		records[id] = record
 	}
 	return described(records, r.after.sums)
+}
+
+// settles are the methods whose earlier failures an action settles: its own; waking also settles a hibernation that failed, and the other way round.
+func (t Task) settles() []string {
+	if t.Sleeps() {
+		return []string{MethodHibernate, MethodWake}
+	}
+	return []string{t.Action.Method}
 }
 
 // failedOf returns the errors of the components that failed, by their ids: the ones that hold the objects of the errors, and the one whose action failed. An error about none of

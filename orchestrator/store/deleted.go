@@ -157,7 +157,8 @@ func (s Environments) keepDeleted(tx *gorm.DB, id, userID string, abandoned bool
 	for _, gone := range []struct {
 		condition string
 		row       any
-	}{{"environment_id = ? AND finished IS NULL", &Task{}}, {"environment_id = ?", &Keeper{}}, {"environment_id = ?", &Finding{}}, {"environment_id = ?", &JoinToken{}}} {
+	}{{"environment_id = ? AND finished IS NULL", &Task{}}, {"environment_id = ?", &Keeper{}}, {"environment_id = ?", &Finding{}}, {"environment_id = ?", &JoinToken{}},
+		{"environment_id = ?", &Hibernation{}}} {
 		if err := tx.Where(gone.condition, id).Delete(gone.row).Error; err != nil {
 			return err
 		}

@@ -287,6 +287,9 @@ func (s Environments) removeBy(tx *gorm.DB, task Task) error {
 // is a draft again. The result failed is set for a failed task.
 func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err error) {
 	s, task := h.store, h.task
+	if task.Sleeps() {
+		outcome.Objects = nil
+	}
 	err = h.holding(ctx, "finish a task", func(tx *gorm.DB) error {
 		if err := h.noteLeft(tx); err != nil {
 			return err
@@ -344,6 +347,9 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		}
 		if task.Repair {
 			return Tasks{s}.mended(tx, task, outcome)
+		}
+		if task.Sleeps() {
+			return h.slept(tx, failed, outcome.Reached)
 		}
 		if err := tx.Model(&Session{}).Where("id = ?", task.SessionID).Updates(map[string]any{"state": state, "updated": now}).Error; err != nil || rejected {
 			return err

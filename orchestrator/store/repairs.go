@@ -51,6 +51,9 @@ func (s Tasks) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
 		if !quiet || running >= int64(repair.Most) || failed && !repair.AfterFailure {
 			return ErrBusy
 		}
+		if admitAwake(tx, environmentID, (Task{EnvironmentID: environmentID, Action: repair.Action}).Sleeps()) != nil {
+			return ErrBusy
+		}
 		delegationID := ""
 		if repair.Cloud {
 			if delegationID, err = (Delegations(s)).ofRole(tx, environment); err != nil {

@@ -206,7 +206,7 @@ func (t Task) Kind() string {
 		return "deletion"
 	case t.Repair:
 		return "repair"
-	case t.Action.ObjectID != t.EnvironmentID:
+	case t.Action.ObjectID != t.EnvironmentID, t.Sleeps():
 		return "action"
 	}
 	return "deployment"

@@ -21,6 +21,11 @@ type Submission struct {
 	DelegationID string
 }
 
+// sleeps reports whether it hibernates the environment, or wakes it.
+func (s Submission) sleeps(environmentID string) bool {
+	return Task{EnvironmentID: environmentID, Action: s.Action}.Sleeps()
+}
+
 // Tasks submits, lists and hands out tasks.
 type Tasks struct{ *handle }
 
@@ -126,6 +131,9 @@ func (s Tasks) Resubmit(ctx context.Context, taskID, userID string, submission S
 
 // submit makes the task of an open session of an environment that is not busy; both are locked. Objects are nil for a deletion.
 func (s Tasks) submit(tx *gorm.DB, session Session, submission Submission, objects Document) (Task, error) {
+	if err := admitAwake(tx, session.EnvironmentID, objects == nil || submission.sleeps(session.EnvironmentID)); err != nil {
+		return Task{}, err
+	}
 	now := s.clock()
 	state := Deploying
 	if objects == nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/store"
 )
 
 // Stage is the part of an environment that a rehearsal reads.
@@ -44,6 +45,15 @@ func (r *Rehearsal) Fence() uint64           { return 0 }
 func (r *Rehearsal) Alive() error            { return nil }
 
 func (r *Rehearsal) Conceal(any) {} // nothing is written
+
+// Hibernation returns an environment that is awake: no other one is deployed.
+func (r *Rehearsal) Hibernation(context.Context) (store.Hibernation, error) {
+	return store.Hibernation{}, nil
+}
+
+func (r *Rehearsal) SetHibernation(context.Context, store.HibernationState, []store.StoppedServer) error {
+	return nil
+}
 
 func (r *Rehearsal) Planned(*muranopl.Object, map[string][]string) {}
 

@@ -7,6 +7,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/store"
 )
 
 // Runtime is the engine as a body may use it during one task.
@@ -37,6 +38,9 @@ type Runtime interface {
 	TrackServer(ctx context.Context, object *muranopl.Object, title string, units int64) error
 	Untrack(ctx context.Context, object *muranopl.Object) error
 	Project(ctx context.Context) (*openstack.Project, error)
+	// Hibernation reads whether the environment sleeps, and SetHibernation writes it, with the servers that are started when it wakes unless they are nil.
+	Hibernation(ctx context.Context) (store.Hibernation, error)
+	SetHibernation(ctx context.Context, state store.HibernationState, servers []store.StoppedServer) error
 	Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	// Planned announces the next steps of the object, each with the names of the steps that it waits for.
 	Planned(object *muranopl.Object, steps map[string][]string)

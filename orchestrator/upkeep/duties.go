@@ -108,7 +108,7 @@ func (c Config) ask(ctx context.Context, environment *keeper.Environment, cluste
 
 // Duties are the duties for clusters and servers.
 func Duties(config Config) []keeper.Duty {
-	duties := []keeper.Duty{newHealth(config), newKept(config), newCertificates(config), newLoads(config), newGatewayLoads(config), newStorageDuty(config), newSignInDuty(config), newAttachmentsDuty(config), newClaimsDuty(config), newBackupsDuty(config), newPodsDuty(config)}
+	duties := []keeper.Duty{newHealth(config), newKept(config), newCertificates(config), newLoads(config), newGatewayLoads(config), newStorageDuty(config), newSignInDuty(config), newAttachmentsDuty(config), newClaimsDuty(config), newBackupsDuty(config), newPodsDuty(config), newHibernationDuty(config)}
 	if config.Snapshots != nil {
 		duties = append(duties, newScheduled(config))
 	}

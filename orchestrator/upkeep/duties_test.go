@@ -36,7 +36,7 @@ type unasked struct{ archive }
 func TestAnEnvironmentWithoutAClusterIsAskedNothing(t *testing.T) {
 	// A duty that asks for a secret, a snapshot, the project or a node panics here.
 	duties := Duties(Config{Reach: known.Reach{Snapshots: unasked{}}, Interval: time.Minute})
-	require.Len(t, duties, 12)
+	require.Len(t, duties, 13)
 	for _, duty := range duties {
 		result, err := duty.Look(t.Context(), &keeper.Environment{ID: "e", Name: "demo"})
 		require.NoError(t, err, duty.Name())

@@ -176,6 +176,7 @@ func newEcho(config Config) *echo.Echo {
 	burano.GET("/version", showVersion)
 	profileHandlers{config.Profiles, &sync.Mutex{}}.register(burano)
 	delegationHandlers{config.Orchestrator}.register(burano)
+	hibernationHandlers{config.Orchestrator.Hibernations()}.register(burano)
 	findingHandlers{config.Orchestrator}.register(burano)
 	componentHandlers{config.Orchestrator}.register(burano)
 	clusterHandlers{config.Orchestrator, config.Clusters}.register(burano)

@@ -33,6 +33,8 @@ var actions = map[string]string{
 	"POST /v1/actions":                                                      "start",
 	"POST /burano/v1/deployments/:deployment/cancel":                        "stop",
 	"POST /burano/v1/deployments/:deployment/retry":                         "deploy",
+	"POST /burano/v1/environments/:environment/hibernate":                   "disable",
+	"POST /burano/v1/environments/:environment/wake":                        "enable",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": "read",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/credential": "read",
 	"GET /burano/v1/snapshots/:snapshot/content":                            "read",

@@ -22,6 +22,7 @@ func EnvironmentCommand(connection *cli.Connection) *cobra.Command {
 	command := &cobra.Command{Use: "environment", Aliases: []string{"env"}, Short: "Environments: sets of applications that are deployed together"}
 	command.AddCommand(environmentListCommand(connection), environmentShowCommand(connection), environmentCreateCommand(connection),
 		environmentRenameCommand(connection), environmentModelCommand(connection), environmentObjectsCommand(connection), environmentComponentsCommand(connection), environmentReportsCommand(connection), environmentDeleteCommand(connection), environmentUndeleteCommand(connection), environmentPurgeCommand(connection), delegationCommand(connection),
+		environmentHibernateCommand(connection), environmentWakeCommand(connection), hibernationCommand(connection),
 		environmentHistoryCommand(connection), environmentDiffCommand(connection), environmentRollbackCommand(connection), environmentDiscardCommand(connection),
 		environmentExportCommand(connection), environmentImportCommand(connection), environmentKeyCommand(), environmentCloneCommand(connection), environmentMoveCommand(connection))
 	return command

@@ -40,6 +40,7 @@ import { EnvironmentTrail } from './EnvironmentTrail';
 import { ForeignProject } from './ForeignProject';
 import { History } from './History';
 import { NameDialog } from './NameDialog';
+import { SleepDialog } from './SleepDialog';
 import { StateLabel } from './StateLabel';
 import type { EnvironmentTab } from './tabs';
 
@@ -55,7 +56,7 @@ export function EnvironmentPage() {
   const client = useQueryClient();
   const { user, draft } = useDraft(environment);
   const details = useQuery(shownQuery(environment, draft));
-  const [dialog, setDialog] = useState<'rename' | 'delete' | null>(null);
+  const [dialog, setDialog] = useState<'rename' | 'delete' | 'sleep' | null>(null);
   const [deploying, setDeploying] = useState<{ draft: Draft; isNew: boolean } | null>(null);
   const begin = useMutation({ mutationFn: () => usableDraft(client, user, environment), onSuccess: setDeploying });
   const drop = useMutation({ mutationFn: (unchanged: Draft) => discard(client, user, environment, unchanged) });
@@ -109,6 +110,13 @@ export function EnvironmentPage() {
                 {words.rename}
               </Button>
             </FlexItem>
+            {services.length > 0 && (
+              <FlexItem>
+                <Button variant="secondary" onClick={() => setDialog('sleep')} isDisabled={busy}>
+                  {words.sleepActions[states?.state === 'asleep' ? 'wake' : 'hibernate']}
+                </Button>
+              </FlexItem>
+            )}
             <FlexItem>
               <Button variant="danger" onClick={() => setDialog('delete')} isDisabled={!details.data || details.data.status === 'deleting'}>
                 {words.delete}
@@ -170,6 +178,17 @@ export function EnvironmentPage() {
           onDone={() => {
             setDialog(null);
             void client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
+          }}
+          onClose={() => setDialog(null)}
+        />
+      )}
+      {dialog === 'sleep' && (
+        <SleepDialog
+          environment={environment}
+          name={details.data?.name ?? ''}
+          onDone={(deployment) => {
+            void client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
+            void navigate({ to: '/environments/$environment/deployments/$deployment', params: { environment, deployment } });
           }}
           onClose={() => setDialog(null)}
         />

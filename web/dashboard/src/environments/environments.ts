@@ -18,6 +18,7 @@ export const stateOrder: readonly ComponentState[] = [
   'deleting',
   'deploying',
   'action failed',
+  'asleep',
   'degraded',
   'not deployed',
   'unknown',
@@ -89,6 +90,23 @@ export const deletionQuery = (environment: string) =>
     gcTime: 0, // nobody agrees to a former list
     refetchInterval: (query) => (query.state.data?.busy ? whileBusy : false),
   });
+
+/** Which servers hibernating an environment would stop, or waking it would start. */
+export const sleepQuery = (environment: string) =>
+  queryOptions({
+    queryKey: ['environments', environment, 'sleep'],
+    queryFn: async () => answered(api.GET('/burano/v1/environments/{environment}/hibernation/preview', { params: { path: { environment } } })),
+    staleTime: 0,
+    gcTime: 0,
+  });
+
+/** Begins to hibernate an environment, or to wake it. */
+export const fallAsleep = (environment: string, does: 'hibernate' | 'wake') =>
+  answered(
+    does === 'wake'
+      ? api.POST('/burano/v1/environments/{environment}/wake', { params: { path: { environment } } })
+      : api.POST('/burano/v1/environments/{environment}/hibernate', { params: { path: { environment } } }),
+  );
 
 /** Opens a draft of the environment and returns its id. */
 export const openSession = async (environment: string): Promise<string> =>

@@ -16,6 +16,7 @@ export function linkOf(remedy: Remedy, finding: Finding) {
     case 'set-delegation':
       return page('access');
     case 'deploy-again':
+    case 'wake':
       return page();
     case 'look-at-deployments':
       return page('history');

@@ -94,6 +94,7 @@ const looks: Record<ComponentState, NodeState> = {
   deleting: 'changing',
   deploying: 'changing',
   'action failed': 'warning',
+  asleep: 'waiting',
   degraded: 'warning',
   'not deployed': 'waiting',
   unknown: 'none',

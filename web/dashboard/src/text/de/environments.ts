@@ -39,6 +39,13 @@ export const environments: Texts['environments'] = {
   type: 'Klasse',
   deploy: 'Deployen',
   rename: 'Umbenennen',
+  sleepActions: { hibernate: 'In den Ruhezustand', wake: 'Wecken' },
+  sleepTitles: { hibernate: (name) => `${name} in den Ruhezustand versetzen?`, wake: (name) => `${name} wecken?` },
+  sleepWhat: {
+    hibernate:
+      'Diese Server werden nacheinander angehalten, und Anwendungen darauf antworten nicht, bis die Umgebung geweckt wird. Nichts wird gelöscht: Platten, Volumes und Adressen bleiben. Deployments und Aktionen werden solange abgelehnt.',
+    wake: 'Diese Server werden gestartet. Die Umgebung ist bereit, wenn ihre Cluster und Pods antworten.',
+  },
   breadcrumb: 'Wo diese Seite ist',
   started: 'Begonnen',
   finished: 'Beendet',
@@ -65,6 +72,7 @@ export const environments: Texts['environments'] = {
     'not deployed': 'Nicht deployt',
     unknown: 'Unbekannt',
     degraded: 'Beeinträchtigt',
+    asleep: 'Im Ruhezustand',
     'action failed': 'Aktion fehlgeschlagen',
     deploying: 'Wird deployt',
     deleting: 'Wird gelöscht',

@@ -75,5 +75,6 @@ export const findings: Texts['findings'] = {
     'correct-application': () => 'Die Anwendung berichtigen',
     'look-at-deployments': () => 'Das Protokoll des letzten Versuchs ansehen',
     'back-up': () => 'Noch eine Sicherung machen',
+    wake: () => 'Die Umgebung wecken',
   },
 };

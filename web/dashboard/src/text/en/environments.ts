@@ -37,6 +37,13 @@ export const environments = {
   type: 'Class',
   deploy: 'Deploy',
   rename: 'Rename',
+  sleepActions: { hibernate: 'Hibernate', wake: 'Wake' },
+  sleepTitles: { hibernate: (name: string) => `Hibernate ${name}?`, wake: (name: string) => `Wake ${name}?` },
+  sleepWhat: {
+    hibernate:
+      'These servers are stopped one after another, and applications on them do not answer until the environment is woken. Nothing is deleted: disks, volumes and addresses stay. Deployments and actions are refused meanwhile.',
+    wake: 'These servers are started. The environment is ready when its clusters and pods answer.',
+  },
   breadcrumb: 'Where this page is',
   started: 'Started',
   finished: 'Finished',
@@ -63,6 +70,7 @@ export const environments = {
     'not deployed': 'Not deployed',
     unknown: 'Unknown',
     degraded: 'Degraded',
+    asleep: 'Asleep',
     'action failed': 'Action failed',
     deploying: 'Deploying',
     deleting: 'Deleting',

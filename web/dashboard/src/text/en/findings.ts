@@ -75,5 +75,6 @@ export const findings = {
     'correct-application': () => 'Correct the application',
     'look-at-deployments': () => 'See the log of the last try',
     'back-up': () => 'Make another backup',
+    wake: () => 'Wake the environment',
   } as Record<string, (node: string) => string>,
 };

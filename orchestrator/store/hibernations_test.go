@@ -1,0 +1,207 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"gorm.io/gorm"
+	"pgregory.net/rapid"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// sleeping is an environment that is hibernated and woken by workers that die, and its state by the rules.
+type sleeping struct {
+	*store.Store
+	ctx context.Context
+	r   *rapid.T
+	e   store.Environment
+
+	state   store.HibernationState
+	version int64
+	method  string // of the task that waits or runs; "" for none
+	hold    *store.Hold
+	former  []*store.Hold
+	servers []store.StoppedServer
+	draft   string
+}
+
+var one = []store.StoppedServer{{ID: "s1", Name: "murano-kube-1", Role: "master", Cluster: "kube"}}
+
+func (s *sleeping) submit(method string) error {
+	_, err := s.Tasks().SubmitAction(s.ctx, s.e.ID, "u1", store.Submission{Action: store.Action{ObjectID: s.e.ID, Method: method, Args: map[string]any{}}, Text: "Action " + method + " is scheduled"})
+	return err
+}
+
+func (s *sleeping) begin(method string) func(*rapid.T) {
+	return func(r *rapid.T) {
+		err := s.submit(method)
+		if s.method != "" {
+			require.ErrorIs(r, err, store.ErrBusy)
+			return
+		}
+		require.NoError(r, err)
+		s.method = method
+	}
+}
+
+// take has a worker take the task, after the death of its holder.
+func (s *sleeping) take(r *rapid.T) {
+	if s.method == "" {
+		return
+	}
+	require.NoError(r, s.Tasks().EndLeases(s.ctx))
+	hold, _, err := s.Tasks().Take(s.ctx, store.Taking{Worker: "w1", Lease: time.Minute})
+	require.NoError(r, err)
+	require.Equal(r, "action", ptr(hold.Task()).Kind())
+	if s.hold != nil {
+		s.former = append(s.former, s.hold)
+	}
+	s.hold = hold
+	for _, dead := range s.former {
+		require.ErrorIs(r, dead.SetHibernation(s.ctx, store.Awake, nil), store.ErrFenced)
+	}
+}
+
+func ptr(t store.Task) *store.Task { return &t }
+
+// advance writes the next state of the task.
+func (s *sleeping) advance(r *rapid.T) {
+	if s.hold == nil {
+		return
+	}
+	next, servers := store.Asleep, []store.StoppedServer(nil)
+	switch {
+	case s.method == store.MethodHibernate && s.state != store.Hibernating:
+		next, servers, s.servers = store.Hibernating, one, one
+	case s.method == store.MethodWake && s.state != store.Waking:
+		next = store.Waking
+	case s.method == store.MethodWake:
+		next = store.Awake
+	}
+	require.NoError(r, s.hold.SetHibernation(s.ctx, next, servers))
+	s.state = next
+}
+
+func (s *sleeping) end(failed bool) func(*rapid.T) {
+	return func(r *rapid.T) {
+		if s.hold == nil {
+			return
+		}
+		_, err := s.hold.Finish(s.ctx, store.Outcome{Failed: failed, Result: store.Document{"isException": failed}, Objects: map[string]any{"name": "of the task"}})
+		require.NoError(r, err)
+		s.method, s.hold, s.former = "", nil, append(s.former, s.hold)
+	}
+}
+
+// act submits another action, which is refused unless the environment is awake and idle, and ends it.
+func (s *sleeping) act(r *rapid.T) {
+	err := s.submit("scale")
+	switch {
+	case s.method != "":
+		require.ErrorIs(r, err, store.ErrBusy)
+	case s.state != store.Awake:
+		require.Equal(r, fault.Conflict, fault.KindOf(err))
+		require.ErrorContains(r, err, "wake it first")
+	default:
+		require.NoError(r, err)
+		require.NoError(r, s.Tasks().EndLeases(s.ctx))
+		hold, _, err := s.Tasks().Take(s.ctx, store.Taking{Worker: "w1", Lease: time.Minute})
+		require.NoError(r, err)
+		_, err = hold.Finish(s.ctx, store.Outcome{Failed: true, Result: store.Document{}})
+		require.NoError(r, err)
+		s.version++
+	}
+}
+
+func (s *sleeping) look(r *rapid.T) {
+	found, err := s.Hibernations().Of(s.ctx, s.e.ID)
+	require.NoError(r, err)
+	require.Equal(r, s.state, found.State)
+	require.ElementsMatch(r, s.servers, found.Servers, "they stay until the next hibernation")
+	states, err := s.Hibernations().States(s.ctx, store.Part{ProjectID: s.e.ProjectID})
+	require.NoError(r, err)
+	require.Equal(r, s.state, states[s.e.ID])
+	environment, err := s.Environments().Get(s.ctx, s.e.ID)
+	require.NoError(r, err)
+	require.Equal(r, s.version, environment.Version, "sleeping changes no version")
+	require.NotEqual(r, "of the task", environment.Model.Objects["name"], "nor the model")
+	sessions, err := s.Sessions().PeekList(s.ctx, s.e.ID)
+	require.NoError(r, err)
+	drafts, busy := 0, 0
+	for _, one := range sessions {
+		if one.ID == s.draft {
+			drafts++
+		}
+		if one.State == store.Deploying {
+			busy++
+		}
+	}
+	require.Equal(r, 1, drafts, "drafts stay")
+	require.Equal(r, s.method != "", busy == 1)
+}
+
+// TestAnEnvironmentSleepsAndWakesUnderDeaths does random things with the tasks that hibernate and wake an environment, while workers die, and with other tasks.
+func TestAnEnvironmentSleepsAndWakesUnderDeaths(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
+		s := open(t, db)
+		rapid.Check(t, func(r *rapid.T) {
+			e := environment(t, s, store.NewID())
+			defer func() { require.NoError(r, s.Environments().Remove(t.Context(), e.ID, "")) }()
+			draft, err := s.Sessions().Open(t.Context(), e.ID, store.Holder{ID: "u2"})
+			require.NoError(r, err)
+			w := &sleeping{Store: s, ctx: t.Context(), r: r, e: e, draft: draft.ID}
+			r.Repeat(map[string]func(*rapid.T){
+				"hibernate": w.begin(store.MethodHibernate), "wake": w.begin(store.MethodWake), "take": w.take, "advance": w.advance, "succeed": w.end(false), "fail": w.end(true),
+				"act": w.act, "": w.look,
+			})
+		})
+	})
+}
+
+func TestARepairStartsNothingInAnEnvironmentThatSleepsAndAScheduledHibernationMakesWay(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
+		s := open(t, db)
+		e := environment(t, s, "one")
+		deploy(t, s, e)
+		_, err := take(t, s).Finish(t.Context(), store.Outcome{})
+		require.NoError(t, err)
+		repair := func(method string) error {
+			t.Helper()
+			claims, err := s.Keepers().Claim(t.Context(), "w1", time.Minute, 10)
+			require.NoError(t, err)
+			require.Len(t, claims, 1)
+			standing, err := s.Keepers().EndLook(t.Context(), claims[0], store.Looked{Duties: []string{"d"}, Findings: []store.Finding{{Duty: "d", Kind: method, Severity: "info"}},
+				Due: store.Dues{"d": 0}, Mends: func(store.Finding) string { return "" }})
+			require.NoError(t, err)
+			_, err = s.Tasks().SubmitRepair(t.Context(), store.Repair{Finding: standing[0], TaskFence: claims[0].TaskFence, Most: 4, Action: store.Action{ObjectID: e.ID, Method: method}, Text: "x"})
+			return err
+		}
+		require.NoError(t, repair(store.MethodHibernate))
+		hold := take(t, s)
+		session, _ := deploy(t, s, e) // a user's deployment comes first
+		require.ErrorIs(t, hold.SetHibernation(t.Context(), store.Hibernating, nil), store.ErrBusy)
+		_, err = hold.Finish(t.Context(), store.Outcome{Failed: true})
+		require.NoError(t, err)
+		user := take(t, s)
+		require.Equal(t, session.ID, user.Task().SessionID)
+		_, err = user.Finish(t.Context(), store.Outcome{})
+		require.NoError(t, err)
+
+		require.NoError(t, repair(store.MethodHibernate))
+		hold = take(t, s)
+		require.NoError(t, hold.SetHibernation(t.Context(), store.Asleep, one))
+		_, err = hold.Finish(t.Context(), store.Outcome{})
+		require.NoError(t, err)
+		require.ErrorIs(t, repair("repairNode"), store.ErrBusy, "its servers are off because they are to be")
+		require.NoError(t, repair(store.MethodWake))
+
+		require.NoError(t, s.Environments().Remove(t.Context(), e.ID, ""))
+		found, err := s.Hibernations().Of(t.Context(), e.ID)
+		require.NoError(t, err)
+		require.Equal(t, store.Awake, found.State, "it goes with the environment")
+	})
+}
