@@ -32,6 +32,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/native"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/store"
 	localkeystone "github.com/burano/burano/test/localcloud/keystone"
 )
 
@@ -281,6 +282,14 @@ func (w *world) Ended(func()) {}
 func (w *world) Conceal(any) {}
 
 func (w *world) Looks() bool { return false }
+
+func (w *world) Hibernation(context.Context) (store.Hibernation, error) {
+	return store.Hibernation{}, nil
+}
+
+func (w *world) SetHibernation(context.Context, store.HibernationState, []store.StoppedServer) error {
+	return nil
+}
 
 func (w *world) Former() map[string]any { return nil }
 
