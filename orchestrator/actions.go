@@ -56,16 +56,21 @@ func (s Actions) Call(ctx context.Context, caller identity.Caller, environmentID
 		return "", err
 	}
 	method, _ := action["name"].(string)
+	if args == nil {
+		args = map[string]any{}
+	}
+	return s.submit(ctx, caller, environment, store.Action{ObjectID: object, Method: method, Args: args}, errActionBusy(environmentID))
+}
+
+// submit writes the task of an action in the caller's name, and returns its id. busy is the error where another task runs.
+func (s Actions) submit(ctx context.Context, caller identity.Caller, environment store.Environment, action store.Action, busy error) (taskID string, err error) {
 	delegation, err := Delegations(s).delegate(ctx, caller, environment)
 	if err != nil {
 		return "", err
 	}
-	if args == nil {
-		args = map[string]any{}
-	}
-	task, err := s.store.Tasks().SubmitAction(ctx, environmentID, caller.UserID, store.Submission{
-		Action:       store.Action{ObjectID: object, Method: method, Args: args},
-		Text:         "Action " + method + " is scheduled",
+	task, err := s.store.Tasks().SubmitAction(ctx, environment.ID, caller.UserID, store.Submission{
+		Action:       action,
+		Text:         "Action " + action.Method + " is scheduled",
 		Origin:       submitter(caller),
 		DelegationID: delegation.ID,
 	})
@@ -73,9 +78,9 @@ func (s Actions) Call(ctx context.Context, caller identity.Caller, environmentID
 		Delegations(s).giveBack(ctx, delegation)
 		switch {
 		case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrStale):
-			return "", errActionBusy(environmentID)
+			return "", busy
 		case errors.Is(err, store.ErrNotFound):
-			return "", noEnvironment(environmentID)
+			return "", noEnvironment(environment.ID)
 		}
 		return "", revoked(err)
 	}

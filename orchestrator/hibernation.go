@@ -59,18 +59,9 @@ type HibernationPlan struct {
 }
 
 // plannedSecrets are the secrets of environments, for plans.
-type plannedSecrets struct{ *core }
+type plannedSecrets struct{ Engine }
 
-func (s plannedSecrets) Secret(ctx context.Context, environmentID, name string) ([]byte, bool, error) {
-	sealed, found, err := s.store.Secrets().Get(ctx, environmentID, name)
-	if err != nil || !found {
-		return nil, false, err
-	}
-	value, err := s.sealer.Open(store.SecretOwner(environmentID, name), sealed)
-	return value, err == nil, err
-}
-
-func (s plannedSecrets) SetSecret(context.Context, string, string, []byte) error {
+func (plannedSecrets) SetSecret(context.Context, string, string, []byte) error {
 	return errors.New("a plan writes nothing")
 }
 
@@ -101,7 +92,7 @@ func (s Hibernations) plan(ctx context.Context, caller identity.Caller, environm
 	if environment.Model.ObjectsCopy == nil {
 		return HibernationPlan{Obstacles: []string{"it was never deployed"}}, nil
 	}
-	found, err := hibernation.Of(ctx, environment.ID, environment.Model.Objects, plannedSecrets{s.core})
+	found, err := hibernation.Of(ctx, environment.ID, environment.Model.Objects, plannedSecrets{s.engine})
 	if err != nil {
 		return HibernationPlan{}, err
 	}
@@ -141,12 +132,14 @@ func (s Hibernations) Hibernate(ctx context.Context, caller identity.Caller, env
 	if row.State == store.Asleep {
 		return "", fault.New(fault.Conflict, "Environment %s is asleep already, since %s", environment.Name, row.Changed.Time().Format(time.RFC3339))
 	}
-	plan, err := s.plan(ctx, caller, environment)
-	if err != nil {
-		return "", err
-	}
-	if err := (hibernation.Plan{Obstacles: plan.Obstacles}).Refusal(environment.Name); err != nil && row.State == store.Awake {
-		return "", err
+	if row.State == store.Awake {
+		plan, err := s.plan(ctx, caller, environment)
+		if err == nil {
+			err = hibernation.Plan{Obstacles: plan.Obstacles}.Refusal(environment.Name)
+		}
+		if err != nil {
+			return "", err
+		}
 	}
 	return s.submit(ctx, caller, environment, store.MethodHibernate)
 }
@@ -168,26 +161,6 @@ func (s Hibernations) Wake(ctx context.Context, caller identity.Caller, environm
 }
 
 func (s Hibernations) submit(ctx context.Context, caller identity.Caller, environment store.Environment, method string) (taskID string, err error) {
-	delegation, err := Delegations(s).delegate(ctx, caller, environment)
-	if err != nil {
-		return "", err
-	}
-	task, err := s.store.Tasks().SubmitAction(ctx, environment.ID, caller.UserID, store.Submission{
-		Action:       store.Action{ObjectID: environment.ID, Method: method, Args: map[string]any{}},
-		Text:         "Action " + method + " is scheduled",
-		Origin:       submitter(caller),
-		DelegationID: delegation.ID,
-	})
-	if err != nil {
-		Delegations(s).giveBack(ctx, delegation)
-		switch {
-		case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrStale):
-			return "", fault.New(fault.Conflict, "A task runs in environment %s: wait until it has ended, or cancel it", environment.Name)
-		case errors.Is(err, store.ErrNotFound):
-			return "", noEnvironment(environment.ID)
-		}
-		return "", revoked(err)
-	}
-	s.engine.Wake()
-	return task.ID, nil
+	return Actions(s).submit(ctx, caller, environment, store.Action{ObjectID: environment.ID, Method: method, Args: map[string]any{}},
+		fault.New(fault.Conflict, "A task runs in environment %s: wait until it has ended, or cancel it", environment.Name))
 }

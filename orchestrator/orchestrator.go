@@ -52,6 +52,8 @@ type Engine interface {
 	RoleProject(ctx context.Context, environment store.Environment) (*openstack.Project, error)
 	// Ask asks a question of an environment as it was deployed last, and changes nothing.
 	Ask(ctx context.Context, environment store.Environment, project func(context.Context) (*openstack.Project, error), question engine.Question) (any, error)
+	// Secret returns a secret of an environment; false when there is none.
+	Secret(ctx context.Context, environmentID, name string) ([]byte, bool, error)
 	// CallStatic runs a static method at once.
 	CallStatic(ctx context.Context, projectID string, class engine.ClassName, method string, args map[string]any) (any, error)
 	// Schemas are the schemas of a class and of its model builders.

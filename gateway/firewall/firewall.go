@@ -6,15 +6,14 @@
 package firewall
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"slices"
 	"strings"
+
+	"github.com/burano/burano/gateway/nft"
 )
 
 // Table is the name of the table, of family inet.
@@ -86,20 +85,15 @@ func (f *Firewall) Refresh(ctx context.Context) error {
 }
 
 func (f *Firewall) run(ctx context.Context, ruleset string) error {
-	command := exec.CommandContext(ctx, f.config.Command[0], f.config.Command[1:]...)
-	command.Stdin = strings.NewReader(ruleset)
-	output, err := command.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s: %w: %s", strings.Join(f.config.Command, " "), err, bytes.TrimSpace(output))
-	}
-	return nil
+	_, err := nft.Run(ctx, f.config.Command, ruleset)
+	return err
 }
 
 func (f *Firewall) update(ports []uint16) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "flush set inet %s published\n", Table)
 	if len(ports) > 0 {
-		fmt.Fprintf(&b, "add element inet %s published %s\n", Table, braces(ports))
+		fmt.Fprintf(&b, "add element inet %s published %s\n", Table, nft.Set(ports))
 	}
 	return b.String()
 }
@@ -110,7 +104,7 @@ func (f *Firewall) Ruleset(published []uint16) string {
 	fmt.Fprintf(&b, "table inet %s\ndelete table inet %s\ntable inet %s {\n", Table, Table, Table)
 	fmt.Fprintf(&b, "\tset published {\n\t\ttype inet_service\n")
 	if len(published) > 0 {
-		fmt.Fprintf(&b, "\t\telements = %s\n", braces(published))
+		fmt.Fprintf(&b, "\t\telements = %s\n", nft.Set(published))
 	}
 	b.WriteString("\t}\n\tchain input {\n\t\ttype filter hook input priority filter; policy drop;\n")
 	b.WriteString("\t\tct state established,related accept\n\t\tiifname \"lo\" accept\n\t\tmeta l4proto { icmp, ipv6-icmp } accept\n")
@@ -126,50 +120,20 @@ func (f *Firewall) Ruleset(published []uint16) string {
 		fmt.Fprintf(&b, "\t\t%stcp dport 22 accept\n", rule)
 	}
 	if len(f.config.Open) > 0 {
-		fmt.Fprintf(&b, "\t\ttcp dport %s accept\n", braces(f.config.Open))
+		fmt.Fprintf(&b, "\t\ttcp dport %s accept\n", nft.Set(f.config.Open))
 	}
 	b.WriteString("\t\ttcp dport @published accept\n\t}\n}\n")
 	return b.String()
 }
 
 // from gives the beginning of a rule for each address family that occurs.
-func from(prefixes []netip.Prefix) []string {
-	var four, six []netip.Prefix
-	for _, p := range prefixes {
-		if p.Addr().Is4() {
-			four = append(four, p.Masked())
-		} else {
-			six = append(six, p.Masked())
-		}
-	}
-	var rules []string
+func from(prefixes []netip.Prefix) (rules []string) {
+	four, six := nft.Families(prefixes)
 	if len(four) > 0 {
-		rules = append(rules, "ip saddr "+braces(Disjoint(four))+" ")
+		rules = append(rules, "ip saddr "+nft.Set(four)+" ")
 	}
 	if len(six) > 0 {
-		rules = append(rules, "ip6 saddr "+braces(Disjoint(six))+" ")
+		rules = append(rules, "ip6 saddr "+nft.Set(six)+" ")
 	}
 	return rules
-}
-
-// Disjoint removes prefixes that lie in another one: nft refuses intervals that overlap.
-func Disjoint(prefixes []netip.Prefix) []netip.Prefix {
-	sorted := slices.SortedFunc(slices.Values(prefixes), func(a, b netip.Prefix) int {
-		return cmp.Or(cmp.Compare(a.Bits(), b.Bits()), a.Addr().Compare(b.Addr()))
-	})
-	var kept []netip.Prefix
-	for _, p := range sorted {
-		if !slices.ContainsFunc(kept, func(wider netip.Prefix) bool { return wider.Overlaps(p) }) {
-			kept = append(kept, p)
-		}
-	}
-	return kept
-}
-
-func braces[T any](elements []T) string {
-	texts := make([]string, len(elements))
-	for i, e := range elements {
-		texts[i] = fmt.Sprint(e)
-	}
-	return "{ " + strings.Join(texts, ", ") + " }"
 }

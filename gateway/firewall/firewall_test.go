@@ -9,14 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/vishvananda/netns"
 
 	"github.com/burano/burano/gateway/firewall"
+	"github.com/burano/burano/gateway/nettest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -52,24 +51,24 @@ func TestAFirewallWithoutInternalNetworksIsRefused(t *testing.T) {
 func TestOnlyWhatIsPublishedIsReachedFromOutside(t *testing.T) {
 	gateway, machine := fmt.Sprintf("bgwt%da", os.Getpid()), fmt.Sprintf("bgwt%db", os.Getpid())
 	for _, name := range []string{gateway, machine} {
-		ip(t, "netns", "add", name)
+		nettest.IP(t, "netns", "add", name)
 		t.Cleanup(func() { _ = exec.Command("ip", "netns", "delete", name).Run() })
-		ip(t, "-n", name, "link", "set", "lo", "up")
+		nettest.IP(t, "-n", name, "link", "set", "lo", "up")
 	}
-	ip(t, "-n", gateway, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", machine)
-	ip(t, "-n", gateway, "address", "add", "198.51.100.1/24", "dev", "eth0")
-	ip(t, "-n", gateway, "address", "add", "10.5.0.1/24", "dev", "eth0")
-	ip(t, "-n", machine, "address", "add", "198.51.100.2/24", "dev", "eth0")
-	ip(t, "-n", machine, "address", "add", "10.5.0.2/24", "dev", "eth0")
-	ip(t, "-n", gateway, "link", "set", "eth0", "up")
-	ip(t, "-n", machine, "link", "set", "eth0", "up")
+	nettest.IP(t, "-n", gateway, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", machine)
+	nettest.IP(t, "-n", gateway, "address", "add", "198.51.100.1/24", "dev", "eth0")
+	nettest.IP(t, "-n", gateway, "address", "add", "10.5.0.1/24", "dev", "eth0")
+	nettest.IP(t, "-n", machine, "address", "add", "198.51.100.2/24", "dev", "eth0")
+	nettest.IP(t, "-n", machine, "address", "add", "10.5.0.2/24", "dev", "eth0")
+	nettest.IP(t, "-n", gateway, "link", "set", "eth0", "up")
+	nettest.IP(t, "-n", machine, "link", "set", "eth0", "up")
 
 	for _, port := range []int{22, 80, 6443} {
 		listen(t, gateway, port)
 	}
 	dial := func(from, to string, port int) error {
 		var err error
-		inside(t, from, func() {
+		nettest.Inside(t, from, func() {
 			var connection net.Conn
 			connection, err = net.DialTimeout("tcp", fmt.Sprintf("%s:%d", to, port), 300*time.Millisecond)
 			if err == nil {
@@ -101,11 +100,11 @@ func TestOnlyWhatIsPublishedIsReachedFromOutside(t *testing.T) {
 	require.NoError(t, f.Publish(t.Context(), []uint16{443}))
 	require.Error(t, dial(machine, outside, 80), "closed at once")
 
-	ip(t, "netns", "exec", gateway, "nft", "delete", "table", "inet", firewall.Table)
+	nettest.IP(t, "netns", "exec", gateway, "nft", "delete", "table", "inet", firewall.Table)
 	require.NoError(t, f.Publish(t.Context(), []uint16{80}), "a table that somebody removed is made anew")
 	require.NoError(t, dial(machine, outside, 80))
 	require.Error(t, dial(machine, outside, 6443))
-	ip(t, "netns", "exec", gateway, "nft", "flush", "ruleset")
+	nettest.IP(t, "netns", "exec", gateway, "nft", "flush", "ruleset")
 	require.NoError(t, f.Refresh(t.Context()))
 	require.Error(t, dial(machine, outside, 6443))
 
@@ -134,34 +133,9 @@ func prefixes(texts ...string) []netip.Prefix {
 	return list
 }
 
-func ip(t *testing.T, arguments ...string) {
-	t.Helper()
-	output, err := exec.Command("ip", arguments...).CombinedOutput()
-	require.NoError(t, err, "ip %v: %s", arguments, output)
-}
-
-// inside runs do on a thread that is in the namespace.
-func inside(t *testing.T, name string, do func()) {
-	t.Helper()
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		space, err := netns.GetFromName(name)
-		if err == nil {
-			defer space.Close()
-			err = netns.Set(space)
-		}
-		if err == nil {
-			do()
-		}
-		done <- err
-	}()
-	require.NoError(t, <-done)
-}
-
 func listen(t *testing.T, name string, port int) {
 	t.Helper()
-	inside(t, name, func() {
+	nettest.Inside(t, name, func() {
 		listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = listener.Close() })

@@ -196,9 +196,11 @@ func (p *publisher) publish(ctx context.Context) error {
 	if sites != nil {
 		wanted = sites.wanted
 	}
-	datagrams := p.store.heldUDP() // so do UDP ports as long as Gateways are not known
+	var datagrams map[uint16]route.UDP
 	if sites != nil && !sites.partial {
 		datagrams = sites.udp
+	} else {
+		datagrams = p.store.heldUDP() // so do UDP ports as long as Gateways are not known
 	}
 	given := share(services, endpoints, published, wishes{listeners: wanted, udp: datagrams}, p.memory)
 	p.memory = given.memory

@@ -334,8 +334,7 @@ func affinityOf(service *core.Service) time.Duration {
 	return min(time.Duration(max(seconds, 1))*time.Second, route.MaxAffinity)
 }
 
-// backends collects the endpoints behind a port. A ready endpoint takes connections; one that terminates but still serves drains; the others are left out.
-// The same address may be in several slices for a while: ready wins.
+// backends collects the endpoints behind a port, of the Service's family.
 func backends(service *core.Service, port core.ServicePort, endpointSlices []*discovery.EndpointSlice) []route.Backend {
 	family := discovery.AddressTypeIPv4
 	if len(service.Spec.IPFamilies) > 0 && service.Spec.IPFamilies[0] == core.IPv6Protocol {
@@ -346,21 +345,19 @@ func backends(service *core.Service, port core.ServicePort, endpointSlices []*di
 	if len(service.Spec.Selector) == 0 && !slices.ContainsFunc(endpointSlices, listed) {
 		family = map[discovery.AddressType]discovery.AddressType{discovery.AddressTypeIPv4: discovery.AddressTypeIPv6, discovery.AddressTypeIPv6: discovery.AddressTypeIPv4}[family]
 	}
-	return backendsOf(port, slices.Collect(func(yield func(*discovery.EndpointSlice) bool) {
-		for _, s := range endpointSlices {
-			if s.AddressType == family && !yield(s) {
-				return
-			}
-		}
-	}))
+	return backendsOf(port, endpointSlices, family)
 }
 
-// backendsOf collects the endpoints of some slices behind a port.
-func backendsOf(port core.ServicePort, endpointSlices []*discovery.EndpointSlice) []route.Backend {
+// anyFamily has backendsOf collect endpoints of both families.
+const anyFamily discovery.AddressType = ""
+
+// backendsOf collects the endpoints of a family behind a port. A ready endpoint takes connections; one that terminates but still serves drains; the others
+// are left out. The same address may be in several slices for a while: ready wins.
+func backendsOf(port core.ServicePort, endpointSlices []*discovery.EndpointSlice, family discovery.AddressType) []route.Backend {
 	found := make(map[netip.AddrPort]route.Backend)
 	for _, s := range endpointSlices {
 		number, has := slicePort(s, port)
-		if !has {
+		if !has || family != anyFamily && s.AddressType != family {
 			continue
 		}
 		for _, e := range s.Endpoints {

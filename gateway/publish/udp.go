@@ -28,7 +28,7 @@ func workUDP(service *core.Service, ports []claim, sources []netip.Prefix, limit
 		}
 		claims = append(claims, route.Route{
 			Namespace: service.Namespace, Service: service.Name, Port: c.name(), GatewayPort: c.gatewayPort, Protocol: route.ProtocolUDP,
-			Sources: sources, Affinity: affinityOf(service), Since: service.CreationTimestamp.UTC(), Backends: backendsOf(c.port, endpointSlices),
+			Sources: sources, Affinity: affinityOf(service), Since: service.CreationTimestamp.UTC(), Backends: backendsOf(c.port, endpointSlices, anyFamily),
 		})
 	}
 	if len(claims) > 0 && (limits.idle > 0 || limits.connections > 0 || limits.clientConnections > 0 || limits.acceptProxy || limits.sendProxy) {
@@ -86,7 +86,7 @@ func protocolOf(kind string) core.Protocol {
 // backendsFor are the endpoints for a kind of routes: datagrams reach them by the client's family, connections by that of the Service.
 func backendsFor(kind string, service *core.Service, port core.ServicePort, endpointSlices []*discovery.EndpointSlice) []route.Backend {
 	if kind == route.KindUDPRoute {
-		return backendsOf(port, endpointSlices)
+		return backendsOf(port, endpointSlices, anyFamily)
 	}
 	return backends(service, port, endpointSlices)
 }

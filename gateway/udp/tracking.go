@@ -8,13 +8,11 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/gateway/traffic"
 )
 
@@ -98,8 +96,8 @@ func (t *Table) end(ports, former []Port) (ended uint, err error) {
 		s.new[p.Number] = !slices.ContainsFunc(former, func(f Port) bool { return f.Number == p.Number })
 		for _, target := range p.Targets {
 			for _, b := range target.Backends {
-				if address, err := netip.ParseAddr(b.Address); err == nil && (b.Ready || b.Draining) {
-					s.backends[tracked{p.Number, netip.AddrPortFrom(address.Unmap(), b.Port)}] = true
+				if at, ok := addressOf(b); ok && (b.Ready || b.Draining) {
+					s.backends[tracked{p.Number, at}] = true
 				}
 			}
 		}
@@ -153,24 +151,6 @@ func (t *Table) counters(ctx context.Context) (map[string]counter, error) {
 	return found, nil
 }
 
-// shown is what a status needs, guarded for readers.
-type shown struct {
-	mutex sync.Mutex
-	ports []Port
-}
-
-func (s *shown) put(ports []Port) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.ports = ports
-}
-
-func (s *shown) get() []Port {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return s.ports
-}
-
 // patience is the limit of a question about counters.
 const patience = 5 * time.Second
 
@@ -182,8 +162,8 @@ type Published struct {
 
 // Published lists the served ports. An error means that the counters are unknown.
 func (t *Table) Published(ctx context.Context) (list []Published, err error) {
-	ports := t.shown.get()
-	if len(ports) == 0 {
+	ports := t.shown.Load()
+	if ports == nil || len(*ports) == 0 {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -203,15 +183,19 @@ func (t *Table) Published(ctx context.Context) (list []Published, err error) {
 			}
 		}
 	}
-	for _, p := range ports {
+	for _, p := range *ports {
 		of := func(kind string) counter { return counted[kind+"-"+strconv.Itoa(int(p.Number))] }
 		l := traffic.Listener{Port: p.Number, Backends: []traffic.Server{}, Counters: traffic.Counters{
 			Connections: perPort[p.Number], ConnectionsTotal: int64(of("new").Packets), BytesIn: int64(of("in").Bytes), BytesOut: int64(of("out").Bytes), Denied: int64(of("denied").Packets),
 		}}
 		for _, target := range p.Targets {
 			for _, b := range target.Backends {
-				if server, ok := serverOf(b); ok {
-					server.Connections = open[tracked{p.Number, netip.MustParseAddrPort(server.Address)}]
+				if at, ok := addressOf(b); ok {
+					// Nobody checks it: Kubernetes said how it is.
+					server := traffic.Server{Address: at.String(), State: traffic.Draining, Counters: traffic.Counters{Connections: open[tracked{p.Number, at}]}}
+					if b.Ready {
+						server.State = traffic.Up
+					}
 					l.Backends = append(l.Backends, server)
 				}
 			}
@@ -219,17 +203,4 @@ func (t *Table) Published(ctx context.Context) (list []Published, err error) {
 		list = append(list, Published{Port: p, Listener: l})
 	}
 	return list, err
-}
-
-// serverOf is a backend without its counters. Nobody checks it: Kubernetes said how it is.
-func serverOf(b route.Backend) (server traffic.Server, ok bool) {
-	address, err := netip.ParseAddr(b.Address)
-	if err != nil {
-		return server, false
-	}
-	server = traffic.Server{Address: netip.AddrPortFrom(address.Unmap(), b.Port).String(), State: traffic.Draining}
-	if b.Ready {
-		server.State = traffic.Up
-	}
-	return server, true
 }

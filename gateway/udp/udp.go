@@ -6,19 +6,18 @@
 package udp
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
-	"os/exec"
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 
-	"github.com/burano/burano/gateway/firewall"
+	"github.com/burano/burano/gateway/nft"
 	"github.com/burano/burano/gateway/route"
 )
 
@@ -59,7 +58,7 @@ type Table struct {
 	// incomplete means that flows without a backend are left; again that the next refresh looks for some.
 	incomplete, again bool
 	changes           int
-	shown             shown
+	shown             atomic.Pointer[[]Port] // of Published
 }
 
 // New changes nothing yet.
@@ -107,7 +106,7 @@ func (t *Table) Apply(ctx context.Context, ports []Port, refresh bool) error {
 	}
 	former := t.ports
 	t.known, t.rules, t.ports = true, rules, ports
-	t.shown.put(ports)
+	t.shown.Store(&ports)
 	if !changed && !t.incomplete && !(refresh && t.again) {
 		return nil
 	}
@@ -167,17 +166,7 @@ func (t *Table) run(ctx context.Context, ruleset string) error {
 }
 
 func (t *Table) nft(ctx context.Context, input string, arguments ...string) ([]byte, error) {
-	command := slices.Concat(t.config.Command, arguments)
-	process := exec.CommandContext(ctx, command[0], command[1:]...)
-	process.Stdin = strings.NewReader(input)
-	var failure bytes.Buffer
-	process.Stderr = &failure
-	output, err := process.Output()
-	if err != nil {
-		said := failure.Bytes()
-		return nil, fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, bytes.TrimSpace(said[:min(len(said), 2000)]))
-	}
-	return output, nil
+	return nft.Run(ctx, slices.Concat(t.config.Command, arguments), input)
 }
 
 // Ruleset is the whole table. It replaces the one before in the same transaction.
@@ -269,11 +258,11 @@ func (w *writer) port(p Port) {
 func (w *writer) backends(target route.UDPTarget, six bool) {
 	var list []string
 	for _, b := range target.Backends {
-		address, err := netip.ParseAddr(b.Address)
-		if err != nil || !b.Ready || b.Port == 0 || address.Zone() != "" || address.Unmap().Is6() != six {
+		at, ok := addressOf(b)
+		if !ok || !b.Ready || b.Port == 0 || at.Addr().Zone() != "" || at.Addr().Is6() != six {
 			continue
 		}
-		list = append(list, fmt.Sprintf("%d : %s . %d", len(list), address.Unmap(), b.Port))
+		list = append(list, fmt.Sprintf("%d : %s . %d", len(list), at.Addr(), at.Port()))
 	}
 	family := "ip"
 	if six {
@@ -293,27 +282,22 @@ func (w *writer) backends(target route.UDPTarget, six bool) {
 
 // sources drops flows from elsewhere.
 func (w *writer) sources(p Port) {
-	var four, six []netip.Prefix
-	for _, prefix := range p.Sources {
-		if prefix.Addr().Is4() {
-			four = append(four, prefix.Masked())
-		} else {
-			six = append(six, prefix.Masked())
-		}
-	}
+	four, six := nft.Families(p.Sources)
 	for _, one := range []struct {
 		family, protocol string
-		prefixes         []netip.Prefix
+		networks         []netip.Prefix
 	}{{"ip", "ipv4", four}, {"ip6", "ipv6", six}} {
 		denied := fmt.Sprintf("counter name \"denied-%d\" drop", p.Number)
-		if len(one.prefixes) == 0 {
+		if len(one.networks) == 0 {
 			w.line("meta nfproto %s %s", one.protocol, denied)
 			continue
 		}
-		texts := make([]string, 0, len(one.prefixes))
-		for _, prefix := range firewall.Disjoint(one.prefixes) {
-			texts = append(texts, prefix.String())
-		}
-		w.line("%s saddr != { %s } %s", one.family, strings.Join(texts, ", "), denied)
+		w.line("%s saddr != %s %s", one.family, nft.Set(one.networks), denied)
 	}
+}
+
+// addressOf is where a backend takes datagrams.
+func addressOf(b route.Backend) (address netip.AddrPort, ok bool) {
+	parsed, err := netip.ParseAddr(b.Address)
+	return netip.AddrPortFrom(parsed.Unmap(), b.Port), err == nil
 }

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"github.com/burano/burano/gateway/nettest"
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/gateway/udp"
 )
@@ -34,13 +34,13 @@ func newRoom(t *testing.T) *room {
 	r := &room{names: make(map[string]string)}
 	for _, name := range []string{"gateway", "client", "a", "b"} {
 		r.names[name] = fmt.Sprintf("budp%d%s", os.Getpid(), name)
-		ip(t, "netns", "add", r.names[name])
+		nettest.IP(t, "netns", "add", r.names[name])
 		t.Cleanup(func() { _ = exec.Command("ip", "netns", "delete", r.names[name]).Run() })
-		ip(t, "-n", r.names[name], "link", "set", "lo", "up")
+		nettest.IP(t, "-n", r.names[name], "link", "set", "lo", "up")
 	}
 	for i, name := range []string{"client", "a", "b"} {
 		link := fmt.Sprintf("to-%s", name)
-		ip(t, "-n", r.names["gateway"], "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", r.names[name])
+		nettest.IP(t, "-n", r.names["gateway"], "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", r.names[name])
 		four, six := "198.51.100.%d/24", "fd00:1::%d/64"
 		if i > 0 {
 			four, six = fmt.Sprintf("10.5.%d.%%d/24", i), fmt.Sprintf("fd00:5:%d::%%d/64", i)
@@ -50,9 +50,9 @@ func newRoom(t *testing.T) *room {
 			if end == "gateway" {
 				device = link
 			}
-			ip(t, "-n", r.names[end], "address", "add", fmt.Sprintf(four, side), "dev", device)
-			ip(t, "-n", r.names[end], "address", "add", fmt.Sprintf(six, side), "dev", device, "nodad")
-			ip(t, "-n", r.names[end], "link", "set", device, "up")
+			nettest.IP(t, "-n", r.names[end], "address", "add", fmt.Sprintf(four, side), "dev", device)
+			nettest.IP(t, "-n", r.names[end], "address", "add", fmt.Sprintf(six, side), "dev", device, "nodad")
+			nettest.IP(t, "-n", r.names[end], "link", "set", device, "up")
 		}
 	}
 	space, err := netns.GetFromName(r.names["gateway"])
@@ -62,7 +62,7 @@ func newRoom(t *testing.T) *room {
 	require.NoError(t, err)
 	t.Cleanup(handle.Close)
 	for _, file := range []string{"net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"} {
-		ip(t, "netns", "exec", r.names["gateway"], "sh", "-c", "echo 1 > /proc/sys/"+file)
+		nettest.IP(t, "netns", "exec", r.names["gateway"], "sh", "-c", "echo 1 > /proc/sys/"+file)
 	}
 	r.table = r.newTable(handle)
 	return r
@@ -72,29 +72,10 @@ func (r *room) newTable(handle *netlink.Handle) *udp.Table {
 	return udp.New(udp.Config{Command: []string{"ip", "netns", "exec", r.names["gateway"], "nft"}, Tracking: udp.TrackingOf(handle), Forward: []string{}})
 }
 
-func ip(t *testing.T, arguments ...string) {
-	t.Helper()
-	output, err := exec.Command("ip", arguments...).CombinedOutput()
-	require.NoError(t, err, "ip %v: %s", arguments, output)
-}
-
-// inside runs do on a thread that is in the namespace.
+// inside runs do in the namespace of a machine.
 func (r *room) inside(t *testing.T, name string, do func()) {
 	t.Helper()
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		space, err := netns.GetFromName(r.names[name])
-		if err == nil {
-			defer space.Close()
-			err = netns.Set(space)
-		}
-		if err == nil {
-			do()
-		}
-		done <- err
-	}()
-	require.NoError(t, <-done)
+	nettest.Inside(t, r.names[name], do)
 }
 
 // answer lets a machine answer each datagram with its name and the address that it saw.
@@ -273,7 +254,7 @@ func TestARestartedDaemonLosesNoFlowAndEndsWhatEndedMeanwhile(t *testing.T) {
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, list[0].Listener.ConnectionsTotal, int64(2), "the counters go on")
 
-	ip(t, "netns", "exec", r.names["gateway"], "nft", "delete", "table", "inet", udp.TableName)
+	nettest.IP(t, "netns", "exec", r.names["gateway"], "nft", "delete", "table", "inet", udp.TableName)
 	require.NoError(t, r.table.Apply(t.Context(), []udp.Port{both}, true))
 	require.NotEmpty(t, ask(r.flow(t, four)), "a removed table is made anew")
 

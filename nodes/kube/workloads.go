@@ -157,6 +157,13 @@ func patchWorkload(ctx context.Context, client kubernetes.Interface, ref Workloa
 	return nil
 }
 
+// PodIsReady reports whether Kubernetes counts a pod as ready.
+func PodIsReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+	})
+}
+
 // RecreatePod ends a pod, so that its workload makes it again. One that is ready is evicted, which respects disruption budgets. An error is a
 // Refusal where nothing would make the pod again, or a budget does not let it go now.
 func RecreatePod(ctx context.Context, config *rest.Config, namespace, name string) error {
@@ -172,10 +179,7 @@ func RecreatePod(ctx context.Context, config *rest.Config, namespace, name strin
 		return err
 	}
 	this := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
-	isReady := func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	}
-	if slices.ContainsFunc(pod.Status.Conditions, isReady) {
+	if PodIsReady(pod) {
 		err = client.PolicyV1().Evictions(namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, DeleteOptions: &this})
 		if apierrors.IsTooManyRequests(err) {
 			return &Refusal{fmt.Sprintf("A disruption budget does not let pod %s/%s go now: %v; wait until the others are ready", namespace, name, err)}

@@ -18,6 +18,7 @@ import (
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/hibernation"
 	"github.com/burano/burano/orchestrator/known"
@@ -286,7 +287,7 @@ func asleep(pods []corev1.Pod, since time.Time) []string {
 		if pod.DeletionTimestamp != nil || finished || ofJob {
 			continue
 		}
-		if !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }) {
+		if !kube.PodIsReady(&pod) {
 			missing[name] = true
 		}
 		for _, container := range pod.Status.ContainerStatuses {

@@ -267,10 +267,7 @@ func (r *rollout) freeSet(ctx context.Context, newest []corev1.Pod) {
 	for i := range all {
 		pod := &all[i]
 		current := slices.ContainsFunc(newest, func(one corev1.Pod) bool { return one.UID == pod.UID })
-		ready := slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-		})
-		if !current && !ready && pod.Labels[labelRevision] != "" {
+		if !current && !kube.PodIsReady(pod) && pod.Labels[labelRevision] != "" {
 			r.deletePod(ctx, pod)
 		}
 	}

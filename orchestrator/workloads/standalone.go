@@ -653,9 +653,6 @@ func (s StandaloneHosts) wait(ctx context.Context, host *muranopl.Object, all []
 
 // lacking are the obstacles of pods, and the number of pods that do not run, or run and are not wanted.
 func lacking(wanted []*corev1.Pod, found, running []corev1.Pod) (obstacles []obstacle, missing int) {
-	isReady := func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	}
 	var current []corev1.Pod
 	for _, one := range wanted {
 		i := slices.IndexFunc(found, func(pod corev1.Pod) bool {
@@ -666,7 +663,7 @@ func lacking(wanted []*corev1.Pod, found, running []corev1.Pod) (obstacles []obs
 			continue
 		}
 		current = append(current, found[i])
-		if !slices.ContainsFunc(found[i].Status.Conditions, isReady) {
+		if !kube.PodIsReady(&found[i]) {
 			missing++
 			obstacles = append(obstacles, obstaclesOf(&found[i], nil)...)
 		}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -174,7 +173,7 @@ func newEcho(config Config) *echo.Echo {
 	cloudHandlers{config.MarkImage, config.AllProjects, config.Examine, config.Limits.Values}.register(burano)
 	projectRoleHandlers{config.Projects}.register(burano)
 	burano.GET("/version", showVersion)
-	profileHandlers{config.Profiles, &sync.Mutex{}}.register(burano)
+	profileHandlers{config.Profiles}.register(burano)
 	delegationHandlers{config.Orchestrator}.register(burano)
 	hibernationHandlers{config.Orchestrator.Hibernations()}.register(burano)
 	findingHandlers{config.Orchestrator}.register(burano)

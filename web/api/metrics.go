@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"runtime/pprof"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -70,10 +69,7 @@ func (m *metrics) answered(c echo.Context, took time.Duration) {
 }
 
 // profileHandlers answer profiles of the server's process as gzipped protocol buffers, which go tool pprof reads.
-type profileHandlers struct {
-	allowed bool
-	cpu     *sync.Mutex // held while a profile of processors is taken; the process can take one at a time
-}
+type profileHandlers struct{ allowed bool }
 
 func (h profileHandlers) register(v1 *echo.Group) { v1.GET("/profiles/:profile", h.take) }
 
@@ -92,12 +88,9 @@ func (h profileHandlers) take(c echo.Context) error {
 		if err != nil || seconds < 1 || seconds > mostProfileSeconds {
 			return fault.New(fault.Invalid, "seconds must be a whole number from 1 to %d", mostProfileSeconds)
 		}
-		if !h.cpu.TryLock() {
-			return fault.New(fault.Conflict, "Somebody else takes a profile of the processors; try again in %d seconds", mostProfileSeconds)
-		}
-		defer h.cpu.Unlock()
+		// It refuses a second one at the same time.
 		if err := pprof.StartCPUProfile(&content); err != nil {
-			return fault.New(fault.Conflict, "The profile cannot be taken: %s", err)
+			return fault.New(fault.Conflict, "Somebody else takes a profile of the processors (%s); try again in %d seconds", err, mostProfileSeconds)
 		}
 		err = wait.Pause(c.Request().Context(), time.Duration(seconds)*time.Second)
 		pprof.StopCPUProfile()

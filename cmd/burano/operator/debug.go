@@ -3,7 +3,6 @@ package operator
 import (
 	"fmt"
 	"os"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +38,7 @@ allocations since its start, or goroutines. The server's setting profiles must a
 			if err := os.WriteFile(output, content, 0o600); err != nil {
 				return fmt.Errorf("write the profile: %w", err)
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "%s bytes in %s: go tool pprof -top %s\n", strconv.Itoa(len(content)), output, output)
+			_, err = fmt.Fprintf(command.OutOrStdout(), "%d bytes in %s: go tool pprof -top %s\n", len(content), output, output)
 			return err
 		}),
 	}
