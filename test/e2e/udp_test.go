@@ -47,10 +47,11 @@ func silent(answers func() error) error {
 	return nil
 }
 
-// askNameFrom asks a server of DNS from a node over UDP for the API server's name, once.
+// askNameFrom asks a server of DNS from a node over UDP for the API server's name, once. It sends the question as one datagram: bash alone would end one at
+// the question's byte 10.
 func askNameFrom(c *cluster, node, server string, port int) error {
 	question := `\x00\x36\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x0akubernetes\x07default\x03svc\x07cluster\x05local\x00\x00\x01\x00\x01`
-	output, err := c.on(node, "timeout", "3", "bash", "-euc", fmt.Sprintf(`exec 3<>/dev/udp/%s/%d; printf '%s' >&3; dd bs=512 count=1 status=none <&3 | od -An -v -tx1`, server, port, question))
+	output, err := c.on(node, "timeout", "3", "bash", "-euc", fmt.Sprintf(`exec 3<>/dev/udp/%s/%d; printf '%s' | dd bs=512 iflag=fullblock status=none >&3; dd bs=512 count=1 status=none <&3 | od -An -v -tx1`, server, port, question))
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, output)
 	}
