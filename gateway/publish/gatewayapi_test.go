@@ -315,7 +315,7 @@ func TestWhatIsWrittenOfGatewaysIsValid(t *testing.T) {
 func definitions(t *testing.T, admin kubernetes.Interface) {
 	output, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
 	require.NoError(t, err)
-	for _, kind := range []string{"backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "listenersets", "referencegrants", "tcproutes", "tlsroutes"} {
+	for _, kind := range []string{"backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "listenersets", "referencegrants", "tcproutes", "tlsroutes", "udproutes"} {
 		content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(output)), "config", "crd", "standard", "gateway.networking.k8s.io_"+kind+".yaml"))
 		require.NoError(t, err)
 		require.NoError(t, admin.CoreV1().RESTClient().Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").SetHeader("Content-Type", "application/yaml").Body(content).Do(t.Context()).Error())

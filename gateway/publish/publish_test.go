@@ -414,8 +414,8 @@ func allow(t *testing.T, admin kubernetes.Interface, user string) {
 			{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses", "ingressclasses"}, Verbs: []string{"get", "list", "watch"}},
 			{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses/status"}, Verbs: []string{"patch"}},
 			{APIGroups: []string{""}, Resources: []string{"secrets", "namespaces", "configmaps"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{"gateway.networking.k8s.io"}, Resources: []string{"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "tcproutes", "tlsroutes", "backendtlspolicies", "referencegrants"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{"gateway.networking.k8s.io"}, Resources: []string{"gatewayclasses/status", "gateways/status", "listenersets/status", "httproutes/status", "grpcroutes/status", "tcproutes/status", "tlsroutes/status", "backendtlspolicies/status"}, Verbs: []string{"update"}},
+			{APIGroups: []string{"gateway.networking.k8s.io"}, Resources: []string{"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "tcproutes", "tlsroutes", "udproutes", "backendtlspolicies", "referencegrants"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{"gateway.networking.k8s.io"}, Resources: []string{"gatewayclasses/status", "gateways/status", "listenersets/status", "httproutes/status", "grpcroutes/status", "tcproutes/status", "tlsroutes/status", "udproutes/status", "backendtlspolicies/status"}, Verbs: []string{"update"}},
 			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		},
 	}, meta.CreateOptions{})
