@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -36,7 +38,6 @@ func newRoom(t *testing.T) *room {
 		r.names[name] = fmt.Sprintf("budp%d%s", os.Getpid(), name)
 		nettest.IP(t, "netns", "add", r.names[name])
 		t.Cleanup(func() { _ = exec.Command("ip", "netns", "delete", r.names[name]).Run() })
-		nettest.IP(t, "netns", "exec", r.names[name], "sh", "-c", "echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad") // else IPv6 begins after a second or two
 		nettest.IP(t, "-n", r.names[name], "link", "set", "lo", "up")
 	}
 	for i, name := range []string{"client", "a", "b"} {
@@ -65,8 +66,31 @@ func newRoom(t *testing.T) *room {
 	for _, file := range []string{"net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"} {
 		nettest.IP(t, "netns", "exec", r.names["gateway"], "sh", "-c", "echo 1 > /proc/sys/"+file)
 	}
+	r.reachable(t, "client", four, six)
+	r.reachable(t, "a", "10.5.1.1:9", "[fd00:5:1::1]:9")
+	r.reachable(t, "b", "10.5.2.1:9", "[fd00:5:2::1]:9")
 	r.table = r.newTable(handle)
 	return r
+}
+
+// reachable waits until the gateway refuses a machine's datagrams to closed ports: addresses of IPv6 may take a second or more before they serve.
+func (r *room) reachable(t *testing.T, machine string, addresses ...string) {
+	t.Helper()
+	for _, address := range addresses {
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			var err error
+			r.inside(t, machine, func() {
+				var connection net.Conn
+				if connection, err = net.Dial("udp", address); err == nil {
+					defer connection.Close()
+					_, _ = connection.Write([]byte("?"))
+					_ = connection.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+					_, err = connection.Read(make([]byte, 1))
+				}
+			})
+			require.ErrorIs(c, err, syscall.ECONNREFUSED, "%s to %s", machine, address)
+		}, 20*time.Second, 10*time.Millisecond)
+	}
 }
 
 func (r *room) newTable(handle *netlink.Handle) *udp.Table {
@@ -111,10 +135,15 @@ func (r *room) flow(t *testing.T, to string) net.Conn {
 	return connection
 }
 
-// ask sends a datagram; "" when it is refused, or no answer comes. The time is long, as a machine may be busy: who is refused hears it at once.
-func ask(connection net.Conn) string {
+// ask sends a datagram and returns its answer; "" when none comes for a long time, which a busy machine may need.
+func ask(connection net.Conn) string { return askFor(10*time.Second, connection) }
+
+// unanswered is ask for a datagram that has no answer.
+func unanswered(connection net.Conn) string { return askFor(300*time.Millisecond, connection) }
+
+func askFor(patience time.Duration, connection net.Conn) string {
 	_, _ = connection.Write([]byte("?"))
-	_ = connection.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = connection.SetReadDeadline(time.Now().Add(patience))
 	buffer := make([]byte, 64)
 	n, err := connection.Read(buffer)
 	if err != nil {
@@ -154,11 +183,11 @@ func TestDatagramsReachBackendsByBothFamilies(t *testing.T) {
 	r.answer(t, "a", ":53")
 	r.answer(t, "b", ":53")
 	early := r.flow(t, four)
-	require.Empty(t, ask(early), "nothing is published")
+	require.Empty(t, unanswered(early), "nothing is published")
 	r.apply(t, to(5300, over(1, ready("10.5.1.2"), ready("fd00:5:1::2"))))
 	require.Equal(t, "a 10.5.1.1", ask(early), "a client that was refused before its port came is served now")
 	require.Equal(t, "a fd00:5:1::1", ask(r.flow(t, six)))
-	require.Empty(t, ask(r.flow(t, "198.51.100.1:5301")), "another port")
+	require.Empty(t, unanswered(r.flow(t, "198.51.100.1:5301")), "another port")
 
 	r.apply(t, to(5300, over(1, ready("10.5.1.2"), ready("10.5.2.2"))))
 	counts := map[string]int{}
@@ -167,7 +196,7 @@ func TestDatagramsReachBackendsByBothFamilies(t *testing.T) {
 	}
 	require.Len(t, counts, 2, "both backends, and nothing lost: %v", counts)
 	require.Greater(t, min(counts["a 10.5.1.1"], counts["b 10.5.2.1"]), 10, "%v", counts)
-	require.Empty(t, ask(r.flow(t, six)), "no backend of IPv6")
+	require.Empty(t, unanswered(r.flow(t, six)), "no backend of IPv6")
 	require.Equal(t, "a 10.5.1.1", ask(early), "its flow stays")
 
 	list, err := r.table.Published(t.Context())
@@ -198,7 +227,7 @@ func TestFlowsFollowTheirWeights(t *testing.T) {
 	r.apply(t, to(5300, over(1, ready("10.5.1.2")), over(1)))
 	lost := 0
 	for range 20 {
-		if ask(r.flow(t, four)) == "" {
+		if unanswered(r.flow(t, four)) == "" {
 			lost++
 		}
 	}
@@ -221,7 +250,7 @@ func TestADrainingBackendKeepsItsFlowsAndAnEndedOneLosesThem(t *testing.T) {
 	r.apply(t, to(5300, over(1, ready("10.5.2.2"))))
 	require.Equal(t, "b 10.5.2.1", ask(old), "the client of the ended backend is not lost")
 	r.apply(t)
-	require.Empty(t, ask(old), "the port is gone, with its flows")
+	require.Empty(t, unanswered(old), "the port is gone, with its flows")
 	require.Error(t, exec.Command("ip", "netns", "exec", r.names["gateway"], "nft", "list", "table", "inet", udp.TableName).Run(), "and the table")
 }
 
@@ -250,7 +279,7 @@ func TestARestartedDaemonLosesNoFlowAndEndsWhatEndedMeanwhile(t *testing.T) {
 	for was, flow := range flows {
 		require.Equal(t, was, ask(flow))
 	}
-	require.Empty(t, ask(gone), "its port went while no daemon ran")
+	require.Empty(t, unanswered(gone), "its port went while no daemon ran")
 	list, err := r.table.Published(t.Context())
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, list[0].Listener.ConnectionsTotal, int64(2), "the counters go on")
@@ -261,7 +290,7 @@ func TestARestartedDaemonLosesNoFlowAndEndsWhatEndedMeanwhile(t *testing.T) {
 
 	last := r.newTable(handle)
 	require.NoError(t, last.Apply(t.Context(), nil, false))
-	require.Empty(t, ask(r.flow(t, four)), "nor does a table stay whose ports went while no daemon ran")
+	require.Empty(t, unanswered(r.flow(t, four)), "nor does a table stay whose ports went while no daemon ran")
 }
 
 func TestOnlyTheSourcesOfAPortAreAdmitted(t *testing.T) {
@@ -271,10 +300,10 @@ func TestOnlyTheSourcesOfAPortAreAdmitted(t *testing.T) {
 	port.Sources = []netip.Prefix{netip.MustParsePrefix("198.51.100.2/32"), netip.MustParsePrefix("198.51.100.0/30"), netip.MustParsePrefix("10.0.0.0/8")}
 	r.apply(t, port)
 	require.NotEmpty(t, ask(r.flow(t, four)))
-	require.Empty(t, ask(r.flow(t, six)), "ranges of IPv4 admit no client of IPv6")
+	require.Empty(t, unanswered(r.flow(t, six)), "ranges of IPv4 admit no client of IPv6")
 	port.Sources = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("fd00:1::/64")}
 	r.apply(t, port)
-	require.Empty(t, ask(r.flow(t, four)))
+	require.Empty(t, unanswered(r.flow(t, four)))
 	require.NotEmpty(t, ask(r.flow(t, six)))
 	list, err := r.table.Published(t.Context())
 	require.NoError(t, err)
