@@ -185,6 +185,8 @@ func (c *Class) describeSchema(schema map[string]any, metas []schemaMeta) {
 			put("description", meta.Properties["text"])
 		case "io.murano.metadata.HelpText":
 			put("helpText", meta.Properties["text"])
+		case onChangeClass:
+			put("onChange", meta.Properties)
 		case "io.murano.metadata.forms.Hidden":
 			visible, _ := meta.Properties["visible"].(bool)
 			put("visible", visible)
@@ -391,4 +393,52 @@ func constantOf(node yaql.Node) (any, bool) {
 		}
 	}
 	return nil, false
+}
+
+const onChangeClass = "io.murano.metadata.OnChange"
+
+// OnChange is the effect of another value of a property on a deployed object, as the metadata io.murano.metadata.OnChange declares it.
+type OnChange struct {
+	Effect string // inPlace, rollsPods, nodeByNode, newOnly, refused, loses or none; "" where nothing is declared
+	Text   string // its details in a sentence, or ""
+}
+
+// OnChangeOf is the declared effect for a property of the object: that of the property which contains the object, else that of its class.
+func OnChangeOf(ctx context.Context, object *Object, property string) OnChange {
+	if owner := object.Owner(); owner != nil {
+		for _, name := range owner.class.PropertyNames() {
+			if value, _ := owner.Get(name); value != any(object) {
+				continue
+			}
+			if _, parts := OnChanges(ctx, owner.class, name); parts[property].Effect != "" {
+				return parts[property]
+			}
+		}
+	}
+	own, _ := OnChanges(ctx, object.class, property)
+	return own
+}
+
+// OnChanges is the declared effect for a property of a class, and those for properties of the object that the property contains, by their names.
+func OnChanges(ctx context.Context, class *Class, property string) (own OnChange, parts map[string]OnChange) {
+	for _, meta := range class.shown(ctx, class, propertyMetas(property)) {
+		if meta.Class != onChangeClass {
+			continue
+		}
+		own, parts = onChangeOf(meta.Properties), map[string]OnChange{}
+		all, _ := meta.Properties["parts"].(map[string]any)
+		for name, one := range all {
+			if values, is := one.(map[string]any); is {
+				parts[name] = onChangeOf(values)
+			}
+		}
+		return own, parts
+	}
+	return OnChange{}, nil
+}
+
+func onChangeOf(values map[string]any) (o OnChange) {
+	o.Effect, _ = values["effect"].(string)
+	o.Text, _ = values["text"].(string)
+	return o
 }

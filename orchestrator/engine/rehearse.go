@@ -143,7 +143,20 @@ func (e *Engine) rehearse(ctx context.Context, environment store.Environment, ob
 		foreseen.Servers, err = servers, nil
 	}
 	foreseen.Model, foreseen.Computed = model, computed
+	foreseen.OnChange = onChange(context.WithoutCancel(ctx), root)
 	return foreseen, err
+}
+
+// onChange looks the declared effects of changes up in the classes of a model's objects.
+func onChange(ctx context.Context, root *muranopl.Object) func(objectID, property string) muranopl.OnChange {
+	objects := map[string]*muranopl.Object{}
+	root.Walk(func(object *muranopl.Object) bool { objects[object.ID()] = object; return true })
+	return func(objectID, property string) muranopl.OnChange {
+		if object := objects[objectID]; object != nil {
+			return muranopl.OnChangeOf(ctx, object, property)
+		}
+		return muranopl.OnChange{}
+	}
 }
 
 // Question is asked of an environment as it was deployed last, by bodies that change nothing.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/sensitive"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
@@ -29,6 +30,8 @@ type Change struct {
 type Value struct {
 	Name          string
 	Before, After any
+	// Effect is the declared effect of a change of the property, and EffectText its details (muranopl.OnChange); "" where the class declares none.
+	Effect, EffectText string
 }
 
 // Changes lists the differences of two models: additions and changes in the order of the second model's paths, then removals.
@@ -71,6 +74,16 @@ func Changes(before, after map[string]any, computed map[string][]string) []Chang
 		return cmp.Or(cmp.Compare(order(a), order(b)), strings.Compare(a.Path, b.Path), strings.Compare(a.ID, b.ID))
 	})
 	return list
+}
+
+// declare adds the declared effects of the changed properties.
+func (c *Change) declare(of func(objectID, property string) muranopl.OnChange) {
+	for i := range c.Values {
+		if value := &c.Values[i]; of != nil {
+			declared := of(c.ID, value.Name)
+			value.Effect, value.EffectText = declared.Effect, declared.Text
+		}
+	}
 }
 
 // names adds the names of the objects whose ids are in a value.

@@ -25,9 +25,9 @@ func TestAPreviewMasksSecretsInWhatChanges(t *testing.T) {
 	require.Len(t, found, 1)
 	const mask = "*** SANITIZED ***"
 	require.Equal(t, []Value{
-		{"adminPassword", mask, mask},
-		{"size", 1, 2},
-		{"users", []any{map[string]any{"name": "me", "token": mask}}, []any{map[string]any{"name": "me", "token": mask}}},
+		{Name: "adminPassword", Before: mask, After: mask},
+		{Name: "size", Before: 1, After: 2},
+		{Name: "users", Before: []any{map[string]any{"name": "me", "token": mask}}, After: []any{map[string]any{"name": "me", "token": mask}}},
 	}, found[0].Values)
 }
 

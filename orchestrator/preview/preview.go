@@ -82,11 +82,16 @@ type Foreseen struct {
 	// objects' ids; nil if nothing was deployed before.
 	Model    map[string]any
 	Computed map[string][]string
+	// OnChange is the declared effect of a change of a property of an object, by the object's id; nil where the classes were not asked.
+	OnChange func(objectID, property string) muranopl.OnChange
 }
 
 // Of compares the model that was deployed last, nil for none, with the model that is to be, both in the API's form.
 func Of(before, after map[string]any, foreseen Foreseen) Plan {
 	plan := Plan{Changes: Changes(before, after, foreseen.Computed), Effects: foreseen.Effects, Notes: foreseen.Notes, Kubernetes: foreseen.Kubernetes, After: after, replaced: foreseen.Replaced}
+	for i := range plan.Changes {
+		plan.Changes[i].declare(foreseen.OnChange)
+	}
 	plan.Losses = losses(before, plan.Changes, foreseen.Kept)
 	had, has := Objects(before), Objects(after)
 	problem := func(object Object, text string) {

@@ -139,5 +139,21 @@ func (h schemaHandlers) show(c echo.Context) error {
 	if err != nil {
 		return detailed(err)
 	}
+	if c.QueryParam("effects") != "true" {
+		withoutEffects(schemas)
+	}
 	return c.JSON(http.StatusOK, schemas)
+}
+
+// withoutEffects leaves the schemas that Murano's clients know.
+func withoutEffects(schemas map[string]any) {
+	for _, schema := range schemas {
+		schema, _ := schema.(map[string]any)
+		properties, _ := schema["properties"].(map[string]any)
+		for _, property := range properties {
+			if entry, is := property.(map[string]any); is {
+				delete(entry, "onChange")
+			}
+		}
+	}
 }

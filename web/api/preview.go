@@ -80,6 +80,9 @@ type valueJSON struct {
 	Name   string `json:"name"`
 	Before any    `json:"before"`
 	After  any    `json:"after"`
+	// Effect is the declared effect of a change: inPlace, rollsPods, nodeByNode, newOnly, refused, loses or none.
+	Effect     string `json:"effect,omitempty"`
+	EffectText string `json:"effect_text,omitempty"`
 }
 
 // lossJSON is a resource that a deployment would delete in the cloud.

@@ -119,7 +119,7 @@ func (c Documents) planQuota(ctx context.Context, wanted QuotaFile, own string) 
 		}
 		if limit.Default || limit.Limit != there {
 			limits[resource] = there
-			planned.Values = append(planned.Values, Value{resource, limit.Limit, there})
+			planned.Values = append(planned.Values, Value{Name: resource, Before: limit.Limit, After: there})
 		}
 	}
 	if len(limits) > 0 {
@@ -225,7 +225,7 @@ func (c Documents) planPackage(ctx context.Context, wanted PackageFile, local Lo
 	var changes []PackageChange
 	differ := func(field string, before, after any) {
 		if !reflect.DeepEqual(before, after) {
-			planned.Values = append(planned.Values, Value{field, before, after})
+			planned.Values = append(planned.Values, Value{Name: field, Before: before, After: after})
 			changes = append(changes, PackageChange{field, after})
 		}
 	}
@@ -284,7 +284,7 @@ func changedFiles(before, after *catalog.Package) ([]Value, error) {
 			return nil, err
 		}
 		if was != is {
-			values = append(values, Value{name, was, is})
+			values = append(values, Value{Name: name, Before: was, After: is})
 		}
 	}
 	return values, nil
@@ -322,10 +322,10 @@ func (c Documents) planTemplate(ctx context.Context, wanted TemplateFile, projec
 	}
 	change := map[string]any{"name": there.Name} // which the API demands
 	if wanted.Public != nil && *wanted.Public != there.Public {
-		planned.Values, change["is_public"] = append(planned.Values, Value{"public", there.Public, *wanted.Public}), *wanted.Public
+		planned.Values, change["is_public"] = append(planned.Values, Value{Name: "public", Before: there.Public, After: *wanted.Public}), *wanted.Public
 	}
 	if wanted.Description != nil && *wanted.Description != there.Description {
-		planned.Values, change["description_text"] = append(planned.Values, Value{"description", there.Description, *wanted.Description}), *wanted.Description
+		planned.Values, change["description_text"] = append(planned.Values, Value{Name: "description", Before: there.Description, After: *wanted.Description}), *wanted.Description
 	}
 	// As the server has read them: numbers and lists are of the same types then.
 	var asRead []map[string]any
@@ -343,7 +343,7 @@ func (c Documents) planTemplate(ctx context.Context, wanted TemplateFile, projec
 		}
 	}
 	if others {
-		planned.Values = append(planned.Values, Value{"applications", there.Services, asRead})
+		planned.Values = append(planned.Values, Value{Name: "applications", Before: there.Services, After: asRead})
 	}
 	if len(planned.Values) == 0 {
 		return planned, nil

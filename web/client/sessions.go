@@ -143,6 +143,9 @@ type Value struct {
 	Name   string `json:"name"`
 	Before any    `json:"before"`
 	After  any    `json:"after"`
+	// Effect is the declared effect of a change: inPlace, rollsPods, nodeByNode, newOnly, refused, loses or none; "" where the class declares none.
+	Effect     string `json:"effect,omitempty"`
+	EffectText string `json:"effect_text,omitempty" yaml:"effect_text"`
 }
 
 // Loss is a server, a volume or a stack of a Heat template that a deployment would delete, with all that is on it.

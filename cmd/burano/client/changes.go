@@ -33,11 +33,18 @@ func changesTable(changes []client.Change) func(*tabwriter.Writer) {
 // changedLines are the differences in a property, a line each. Objects are shown by their names.
 func changedLines(value client.Value, names map[string]string) []string {
 	d := differences{names: names}
-	if d.between(value.Name, value.Before, value.After); len(d.lines) > 0 {
-		return d.lines
+	if d.between(value.Name, value.Before, value.After); len(d.lines) == 0 {
+		d.lines = []string{changedLine(value.Name, shortJSON(value.Before), shortJSON(value.After))}
 	}
-	return []string{changedLine(value.Name, shortJSON(value.Before), shortJSON(value.After))}
+	if text, declared := effects[value.Effect]; declared {
+		d.lines[0] += " [" + text + "]"
+	}
+	return d.lines
 }
+
+// effects are the words for declared effects of a change.
+var effects = map[string]string{"inPlace": "in place", "rollsPods": "rolls pods", "nodeByNode": "node by node", "newOnly": "counts for new ones only", "refused": "refused", "loses": "can lose data",
+	"none": "no effect"}
 
 // changedLine is the difference of two values at a path. Different secrets are masked alike.
 func changedLine(path, before, after string) string {

@@ -32,4 +32,5 @@ func TestChangedValuesAreShownByTheirDifferencesAndNames(t *testing.T) {
 	} {
 		require.Equal(t, test.lines, changedLines(client.Value{Name: "p", Before: test.before, After: test.after}, names), title)
 	}
+	require.Equal(t, []string{"flavor: 1 → 2 [node by node]"}, changedLines(client.Value{Name: "flavor", Before: 1.0, After: 2.0, Effect: "nodeByNode"}, names))
 }

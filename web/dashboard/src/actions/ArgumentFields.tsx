@@ -43,7 +43,8 @@ interface OneProps {
 }
 
 function One({ id, environment, session, field, value, mistake, onChange }: OneProps) {
-  const text = useText().actions;
+  const { actions: text, draft: words } = useText();
+  const effect = field.effect && words.whenChanged(words.effects[field.effect.effect], field.effect.text ?? '');
   const help = mistake ? text.mistakes[mistake] : field.help || (field.kind === 'list' ? text.onePerLine : '');
   const validated = mistake ? 'error' : 'default';
   if (field.kind === 'boolean') {
@@ -51,13 +52,13 @@ function One({ id, environment, session, field, value, mistake, onChange }: OneP
       <Checkbox
         id={id}
         label={field.title}
-        description={field.help || undefined}
+        description={[field.help, effect].filter(Boolean).join(' ') || undefined}
         isChecked={value === 'true'}
         onChange={(_event, checked) => onChange(String(checked))}
       />
     );
   }
-  const shared = { id, value, validated, isRequired: field.required, 'aria-describedby': help ? `${id}-help` : undefined } as const;
+  const shared = { id, value, validated, isRequired: field.required, 'aria-describedby': help || effect ? `${id}-help` : undefined } as const;
   return (
     <FormGroup label={field.title} fieldId={id} isRequired={field.required} role={field.kind === 'objects' ? 'group' : undefined}>
       {(field.kind === 'object' || field.kind === 'objects') && (
@@ -86,10 +87,11 @@ function One({ id, environment, session, field, value, mistake, onChange }: OneP
           onChange={(_event, next) => onChange(next)}
         />
       )}
-      {help && (
+      {(help || effect) && (
         <FormHelperText>
           <HelperText id={`${id}-help`}>
-            <HelperTextItem variant={validated}>{help}</HelperTextItem>
+            {help && <HelperTextItem variant={validated}>{help}</HelperTextItem>}
+            {effect && <HelperTextItem>{effect}</HelperTextItem>}
           </HelperText>
         </FormHelperText>
       )}

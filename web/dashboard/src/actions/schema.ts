@@ -1,5 +1,6 @@
 // The arguments of a method as fields of a form, from the JSON schema of its class.
 import { isSecret } from '../components/components';
+import type { Texts } from '../text/en';
 
 export interface Field {
   name: string;
@@ -21,6 +22,17 @@ export interface Field {
   minimum: number | null;
   maximum: number | null;
   whole: boolean;
+  /** The effect of another value on a deployed object. */
+  effect: OnChange | null;
+}
+
+type Effect = keyof Texts['draft']['effects'];
+
+/** A declared effect, and those of the properties of the object that the property contains. */
+export interface OnChange {
+  effect: Effect;
+  text?: string | null;
+  parts?: Record<string, OnChange>;
 }
 
 interface Property {
@@ -40,6 +52,7 @@ interface Property {
   exclusiveMaximum?: boolean;
   formIndex?: number;
   visible?: boolean;
+  onChange?: OnChange;
 }
 
 /** The fields of a schema, in the order that it asks for. */
@@ -73,6 +86,7 @@ function fieldOf(name: string, property: Property, required: boolean): Field {
     minimum,
     maximum,
     whole,
+    effect: property.onChange ?? null,
   };
 }
 

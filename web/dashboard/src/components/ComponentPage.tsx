@@ -137,7 +137,7 @@ export function ComponentPage() {
             </Flex>
             {component && <LastFailure details={details.data} states={{ deployment: null, failures: [], components: [component] }} />}
           </PageSection>
-          {editing && path && <EditComponent environment={environment} object={found.object} path={path} onClose={endEditing} />}
+          {editing && path && <EditComponent environment={environment} object={found.object} path={path} owner={found.owners.at(-1)} onClose={endEditing} />}
           <PageSection type="tabs">
             <Tabs
               activeKey={tab}

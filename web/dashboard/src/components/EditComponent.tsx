@@ -11,7 +11,7 @@ import { useDraft } from '../draft/useDraft';
 import { nameOf, type ObjectModel } from '../environments/environments';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
-import { changesOf, editableFields, propertiesQuery } from './editing';
+import { changesOf, editableFields, propertiesQuery, withPartsOf } from './editing';
 import { effectOf, inWords, putForm, todayQuery } from './form';
 import { FormFields, type Answered } from './FormFields';
 
@@ -20,11 +20,13 @@ interface Props {
   object: ObjectModel;
   /** Where it is below the applications of the environment. */
   path: string[];
+  /** The object that contains it. */
+  owner?: ObjectModel;
   onClose: () => void;
 }
 
 /** Edits an object in the draft: an application by the form that it was made with, everything else in a form made of its class's schema. */
-export function EditComponent({ environment, object: latest, path, onClose }: Props) {
+export function EditComponent({ environment, object: latest, path, owner, onClose }: Props) {
   const text = useText();
   const words = text.components;
   const id = useId();
@@ -44,10 +46,11 @@ export function EditComponent({ environment, object: latest, path, onClose }: Pr
   if (shown === undefined && asked.data !== undefined) setShown(asked.data);
   const today = component === '' ? null : shown;
   const schema = useQuery(propertiesQuery(object['?']?.type ?? ''));
+  const above = useQuery({ ...propertiesQuery(owner?.['?']?.type ?? ''), enabled: owner?.['?']?.type !== undefined });
   const gone = schema.error instanceof ApiError && schema.error.status === 404;
   const fields = useMemo(
-    () => (schema.data !== undefined || gone ? editableFields(schema.data ?? null, object, words) : null),
-    [schema.data, gone, object, words],
+    () => (schema.data !== undefined || gone ? withPartsOf(above.data ?? null, path.at(-1) ?? '', editableFields(schema.data ?? null, object, words)) : null),
+    [schema.data, above.data, path, gone, object, words],
   );
   const others = useMemo(() => (today ? (fields ?? []).filter((field) => !today.covered.includes(field.name)) : (fields ?? [])), [fields, today]);
   const edited = changesOf(others, typed, object, words.hidden);

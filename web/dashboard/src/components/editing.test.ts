@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { changesOf, editableFields, pathOf, unmasked } from './editing';
+import { fieldsOf } from '../actions/schema';
+import { changesOf, editableFields, pathOf, unmasked, withPartsOf } from './editing';
 
 const words = { hidden: 'Hidden', unchanged: 'Unchanged' };
 const schema = {
@@ -80,4 +81,12 @@ it('leads to an object through lists by their ids', () => {
   expect(pathOf(services, 'a')).toEqual(['a']);
   expect(pathOf(services, 'c')).toEqual(['a', 'nodes', 'b', 'disk']);
   expect(pathOf(services, 'd')).toBeNull();
+});
+
+it('shows the effects that the class of the owner declares for a part', () => {
+  const owner = { properties: { instance: { type: 'muranoObject', onChange: { effect: 'nodeByNode', parts: { flavor: { effect: 'nodeByNode' } } } } } };
+  const server = { properties: { flavor: { type: 'string', onChange: { effect: 'refused', text: 'Heat resizes it.' } }, userName: { type: 'string', onChange: { effect: 'inPlace' } } } };
+  const fields = withPartsOf(owner, 'instance', fieldsOf(server));
+  expect(fields.map((field) => field.effect?.effect)).toEqual(['nodeByNode', 'inPlace']);
+  expect(withPartsOf(owner, 'other', fieldsOf(server))[0]?.effect).toEqual({ effect: 'refused', text: 'Heat resizes it.' });
 });

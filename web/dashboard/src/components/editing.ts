@@ -14,7 +14,7 @@ export const propertiesQuery = (type: string) =>
     queryKey: ['classes', type, 'properties'],
     queryFn: async () => {
       const { name, version, packageName } = partsOf(type);
-      const query = { ...(packageName && { packageName }), ...(version && { classVersion: version }) };
+      const query = { effects: true, ...(packageName && { packageName }), ...(version && { classVersion: version }) };
       const schemas = await answered(api.GET('/v1/schemas/{class}', { params: { path: { class: name }, query } }));
       return ((schemas as Record<string, unknown>)[''] ?? null) as object | null;
     },
@@ -46,6 +46,12 @@ export function editableFields(schema: object | null, object: ObjectModel, words
   const now = object as unknown as Record<string, unknown>;
   const fields = schema ? fieldsOf(schema) : fieldsOf({ properties: guessed(now) });
   return fields.map((field) => (field.name in now ? filled(field, now[field.name], words) : field));
+}
+
+/** The fields of an object with the effects that the class of its owner declares for parts of the property that contains it. */
+export function withPartsOf(owner: object | null, property: string, fields: Field[]): Field[] {
+  const parts = owner && fieldsOf(owner).find((field) => field.name === property)?.effect?.parts;
+  return parts ? fields.map((field) => ({ ...field, effect: parts[field.name] ?? field.effect })) : fields;
 }
 
 /** The presumed schema of values. */

@@ -1,4 +1,4 @@
-import { Content, ExpandableSection } from '@patternfly/react-core';
+import { Content, ExpandableSection, Label } from '@patternfly/react-core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
@@ -35,11 +35,22 @@ export function Changes({ environment, changes, isOpen = false }: Props) {
             {change.type && names.has(change.id ?? '') && ` (${change.type.split(/[/@]/)[0]})`}
             {(change.values ?? []).length > 0 && (
               <Content component="ul">
-                {change.values?.flatMap((value) => valuesOf(value, names)).map((difference) => (
-                  <Content component="li" key={difference.path}>
-                    <DifferenceText difference={difference} />
-                  </Content>
-                ))}
+                {change.values?.flatMap((value) =>
+                  valuesOf(value, names).map((difference, place) => (
+                    <Content component="li" key={difference.path}>
+                      <DifferenceText difference={difference} />
+                      {value.effect && place === 0 && (
+                        <>
+                          {' '}
+                          <Label isCompact color={value.effect === 'loses' || value.effect === 'refused' ? 'orange' : 'grey'}>
+                            {words.effects[value.effect]}
+                          </Label>
+                          {value.effect_text && ` ${value.effect_text}`}
+                        </>
+                      )}
+                    </Content>
+                  )),
+                )}
               </Content>
             )}
           </Content>
