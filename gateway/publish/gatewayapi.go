@@ -57,6 +57,7 @@ type listenerState struct {
 	problems map[string]verdict // by condition
 	attached int32
 	names    map[string][]string // hosts of its routes of single requests, by their kind
+	others   *[]*listenerState   // see beside
 }
 
 func (l *listenerState) port() uint16 { return uint16(l.Port) }
@@ -182,6 +183,7 @@ func (b *gatewayBuilder) build() {
 	for _, one := range requests {
 		b.requestRoute(one)
 	}
+	b.isolate()
 	for _, one := range slices.SortedFunc(slices.Values(b.api.TCPRoutes), func(a, b *api.TCPRoute) int { return older(a, b) }) {
 		var refs []api.BackendRef
 		for _, rule := range one.Spec.Rules {

@@ -77,7 +77,7 @@ func (b *gatewayBuilder) attach(r *routeState, refused verdict, resolved verdict
 			l.attached++
 			l.names[r.kind] = append(l.names[r.kind], hosts...)
 			if group.gateway.serves() && l.serves() {
-				serve(l, hosts, group.gateway.on)
+				serve(l, l.own(hosts), group.gateway.on)
 			}
 		}
 		r.verdicts = append(r.verdicts, v)

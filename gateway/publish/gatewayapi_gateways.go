@@ -35,7 +35,7 @@ func (b *gatewayBuilder) gateway(gateway *api.Gateway) {
 // listeners takes in which listeners a Gateway, or a ListenerSet, has, and which of them are good.
 func (b *gatewayBuilder) listeners(group *listenerGroup, list []api.Listener) {
 	g, since := group.gateway, group.object.GetCreationTimestamp().UTC()
-	site := route.Site{Namespace: group.object.GetNamespace(), Kind: group.kind, Name: group.object.GetName(), Since: since}
+	site := group.site()
 	for _, listener := range list {
 		l := &listenerState{Listener: listener, gateway: g, problems: make(map[string]verdict), names: make(map[string][]string)}
 		if group.kind == route.KindListenerSet {

@@ -80,6 +80,9 @@ func separate(t *testing.T, c client.Client, addresses []string) {
 		"same-namespace-with-https-listener": addresses[2],
 		// TLSRouteHostnameIntersection adds names to it that its other Gateways must refuse.
 		"gw-tlsroute-empty-hostname-x-4": addresses[1],
+		// Their requests without a route must not reach routes of other Gateways for any host.
+		"http-listener-isolation":                            addresses[2],
+		"http-listener-isolation-with-hostname-intersection": addresses[2],
 		// These check the clients of port 443 in three ways.
 		"client-validation-default":                   addresses[0],
 		"gateway-with-invalid-client-cert-validation": addresses[0],
