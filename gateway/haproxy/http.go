@@ -64,7 +64,7 @@ func portListener(l route.Listener, sites []route.Site, files webFiles) listener
 		return wanted
 	}
 	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS, Passes: l.Passes, Names: l.Passes && l.Names}
-	wanted.Requests = requestRules(files, !l.NoIngress, setsOf(sites, l.Port, mark(l)))
+	wanted.Requests = requestRules(files, !l.NoIngress, setsOf(sites, l.Port, mark(l)), l.TLS && separates(sites, l.Port), l.Port)
 	wanted.Rules.AcceptProxy, wanted.Log, wanted.Compress = l.AcceptProxy, l.AccessLog, l.Compress
 	if wanted.Log {
 		wanted.Requests = append(captures(), wanted.Requests...)
@@ -108,7 +108,9 @@ const (
 // the looked-up path, so that /shop is not found in /shopping.
 //
 // This is the meaning of Ingresses; sets are the additions of Gateway API.
-func requestRules(files webFiles, ingresses bool, sets []set) models.HTTPRequestRules {
+//
+// Where separate is true, requests for another listener of a Gateway than that of their session are refused.
+func requestRules(files webFiles, ingresses bool, sets []set, separate bool, port uint16) models.HTTPRequestRules {
 	var rules models.HTTPRequestRules
 	set := func(name, expression, condition, test string) {
 		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeSetDashVar, VarScope: "txn", VarName: name, VarExpr: expression, Cond: condition, CondTest: test})
@@ -125,8 +127,14 @@ func requestRules(files webFiles, ingresses bool, sets []set) models.HTTPRequest
 		set("found", fmt.Sprintf("%s,concat(,txn.path),map_str(%s)", host, files.exact()), "unless", found)
 		set("found", fmt.Sprintf("%s,concat(,txn.path,/),map_beg(%s)", host, files.below()), "unless", found)
 	}
+	if len(sets) > 0 && separate {
+		set("ingress", "int(1)", "if", found)
+	}
 	if len(sets) > 0 {
 		rules = append(rules, choose(sets, files)...)
+	}
+	if len(sets) > 0 && separate {
+		rules = append(rules, misdirected(port, files)...)
 	}
 	rules = append(rules, chooseShare(files)...)
 	permanent := int64(308) // keeps the method

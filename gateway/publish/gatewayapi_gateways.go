@@ -81,7 +81,7 @@ func (b *gatewayBuilder) listeners(group *listenerGroup, list []api.Listener) {
 		}
 		b.check(l)
 		if l.Protocol == api.HTTPSProtocolType {
-			site.Opened = append(site.Opened, route.Opened{Port: l.port(), Host: l.host(), Gateways: g.on})
+			site.Opened = append(site.Opened, route.Opened{Port: l.port(), Host: l.host(), Gateways: g.on, Owner: g.key().name.String()})
 		}
 		if l.secret != nil {
 			for _, host := range l.certified() {

@@ -128,7 +128,7 @@ func TestRoutesOfGatewaysBecomeSites(t *testing.T) {
 	}, siteOf(sites, route.KindHTTPRoute, "nobody").Paths)
 	require.Equal(t, []route.Session{{Port: 8443, Host: "pod.a.org", Targets: []route.Target{{Pool: pools[0], Weight: 1}}}}, siteOf(sites, route.KindTLSRoute, "pod").Sessions)
 	require.Equal(t, []route.Certificate{{Host: "*.a.org", Namespace: "default", Secret: "good"}}, siteOf(sites, route.KindGateway, "edge").Certificates)
-	require.Equal(t, []route.Opened{{Port: 8443, Host: "*.a.org"}}, siteOf(sites, route.KindGateway, "edge").Opened)
+	require.Equal(t, []route.Opened{{Port: 8443, Host: "*.a.org", Owner: "default/edge"}}, siteOf(sites, route.KindGateway, "edge").Opened)
 	for _, part := range sites.Parts() {
 		require.NoError(t, part.Validate())
 	}

@@ -305,6 +305,7 @@ func (p Part) Validate() error {
 		for _, opened := range p.Site.Opened {
 			check(opened.Port != 0, "what is opened needs a port")
 			problems = append(problems, ValidHost(opened.Host))
+			check(opened.Owner == "" || secretForm.MatchString(opened.Owner), "%.100q is not a Gateway", opened.Owner)
 			gateways(opened.Gateways)
 		}
 		if p.Site.Default != "" {

@@ -137,6 +137,9 @@ type Opened struct {
 	Port     uint16   `json:"port"`
 	Host     string   `json:"host,omitempty"`     // as in Path
 	Gateways []string `json:"gateways,omitempty"` // as in Session
+	// Owner is the Gateway, as namespace/name, whose other sessions on the port are for other requests: such a request is answered with 421. A gateway of an
+	// earlier release answers it as any other one.
+	Owner string `json:"owner,omitempty"`
 }
 
 var (
