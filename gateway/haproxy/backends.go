@@ -115,7 +115,9 @@ func withoutUntrusted(sites []route.Site, problems map[string]error) []route.Sit
 		for i, one := range targets {
 			if bad(one) {
 				targets[i] = route.Target{Weight: one.Weight, Filters: instead}
+				continue
 			}
+			targets[i].Filters = withoutMirrors(one.Filters, bad)
 		}
 		return targets
 	}

@@ -85,6 +85,9 @@ func (p *Proxy) FromNothing(ctx context.Context, routes []route.Route, web Web) 
 		fresh.place(l, checks)
 	}
 	fresh.separateSessions()
+	if err := p.file.loadMirrors(&fresh); err != nil {
+		return err
+	}
 	same("the file", string(content), fresh.String())
 	return errors.Join(problems...)
 }

@@ -73,6 +73,9 @@ func openFile(ctx context.Context, c Config) (*file, error) {
 		next.place(l, checks)
 	}
 	next.separateSessions()
+	if err := f.loadMirrors(&next); err != nil {
+		return nil, err
+	}
 	ctx = context.WithoutCancel(ctx) // a daemon that is asked to stop has not failed
 	switch {
 	case next.skeleton() != f.skeleton:
@@ -197,7 +200,7 @@ func (f *file) write(ctx context.Context, wanted map[string]listener) error {
 	var fresh, changed []listener
 	next := f.present.clone()
 	remove := func(l listener) {
-		for _, section := range []string{l.Section, inside(l.Port), opening(l.Port)} {
+		for _, section := range []string{l.Section, inside(l.Port), opening(l.Port), mirrorSection(l.Section)} {
 			delete(next.sections, frontendKey(section))
 			delete(next.sections, backendKey(section))
 		}
@@ -229,6 +232,9 @@ func (f *file) write(ctx context.Context, wanted map[string]listener) error {
 		next.head = rendered.head
 		maps.Copy(next.sections, rendered.sections)
 		next.separateSessions()
+		if err := f.loadMirrors(&next); err != nil {
+			return err
+		}
 		rendered.head = next.head
 	}
 	if checks.enabled() != were.enabled() {
@@ -283,6 +289,10 @@ func (f *file) add(l listener, id string) error {
 		patience := l.Filters.Timeout.Milliseconds()
 		backend.ServerTimeout = &patience
 	}
+	if l.Mirrored {
+		patience := int64(copyPatience)
+		backend.ServerTimeout = &patience
+	}
 	if err := f.client.CreateBackend(backend, id, 0); err != nil {
 		return err
 	}
@@ -295,6 +305,9 @@ func (f *file) add(l listener, id string) error {
 		if err := f.filters(l.Section, l.Filters, id); err != nil {
 			return err
 		}
+	}
+	if l.Mirrored {
+		return f.mirror(l, id)
 	}
 	if l.Port == 0 {
 		return nil

@@ -199,16 +199,20 @@ func literal(text string) string {
 
 // target is a backend of HAProxy: a pool, with the changes to requests for it. Without changes it is the pool as Ingresses use it.
 type target struct {
-	pool    string
-	filters *route.Filters
-	raw     bool // not HTTP
+	pool     string
+	filters  *route.Filters
+	raw      bool // not HTTP
+	mirrored bool // for copies of requests
 }
 
 func (t target) section() string {
-	if t.filters == nil && !t.raw {
+	if t.filters == nil && !t.raw && !t.mirrored {
 		return poolSection(t.pool)
 	}
 	said, _ := json.Marshal(t.filters)
+	if t.mirrored { // others stay unchanged
+		said = append(said, mirrorPrefix...)
+	}
 	return fmt.Sprintf("%s%.12x", poolPrefix, sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%t", t.pool, said, t.raw)))
 }
 
@@ -219,6 +223,12 @@ func targetsOf(sites []route.Site) map[string]target {
 		for _, one := range list {
 			if t := (target{pool: one.Pool, filters: one.Filters, raw: raw}); one.Weight > 0 && (one.Filters != nil || raw) {
 				targets[t.section()] = t
+			}
+			if one.Filters == nil || one.Filters.Mirrors == nil || one.Weight == 0 {
+				continue
+			}
+			for _, m := range one.Filters.Mirrors.To {
+				targets[mirrorTarget(m).section()] = mirrorTarget(m)
 			}
 		}
 	}
@@ -238,7 +248,10 @@ func (t target) listener(files webFiles) listener {
 	if t.raw {
 		about += " TLS"
 	}
-	return listener{Section: t.section(), About: about, HTTP: !t.raw, Filters: t.filters, Secure: t.words(files)}
+	if t.mirrored {
+		about += " copies"
+	}
+	return listener{Section: t.section(), About: about, HTTP: !t.raw, Filters: t.filters, Secure: t.words(files), Mirrored: t.mirrored}
 }
 
 // splitPrefix begins the map values of several targets. It is no section.
@@ -402,6 +415,7 @@ func filterRules(f *route.Filters) (requests models.HTTPRequestRules, responses 
 		code := int64(r.Code)
 		add(models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeRedirect, RedirType: models.HTTPRequestRuleRedirTypePrefix, RedirValue: to, RedirCode: &code})
 	}
+	l.rules = append(l.rules, mirrorRules(f.Mirrors)...)
 	if h := f.Response; h != nil {
 		for _, name := range h.Remove {
 			responses = append(responses, &models.HTTPResponseRule{Type: models.HTTPResponseRuleTypeDelDashHeader, HdrName: name})

@@ -23,11 +23,15 @@ import (
 type ruleLab struct{ *webLab }
 
 func (l ruleLab) serve(t require.TestingT, h route.HTTP, certificates ...haproxy.Certificate) haproxy.Outcome {
-	h.Listeners = []route.Listener{{Port: l.plain, NoIngress: true}, {Port: l.safe, TLS: true, Passes: true, NoIngress: true}}
-	outcome, err := l.proxy.Apply(context.Background(), nil, haproxy.Web{HTTP: h, Certificates: certificates})
+	outcome, err := l.proxy.Apply(context.Background(), nil, haproxy.Web{HTTP: l.listening(h), Certificates: certificates})
 	require.NoError(t, err)
 	require.Empty(t, outcome.Refused)
 	return outcome
+}
+
+func (l ruleLab) listening(h route.HTTP) route.HTTP {
+	h.Listeners = []route.Listener{{Port: l.plain, NoIngress: true}, {Port: l.safe, TLS: true, Passes: true, NoIngress: true}}
+	return h
 }
 
 func (l ruleLab) path(host, path string, targets ...route.Target) route.Path {

@@ -66,6 +66,7 @@ type listener struct {
 	Compress bool
 	Filters  *route.Filters // of a pool
 	Secure   string         // the words by which its servers are asked over TLS
+	Mirrored bool           // a pool for copies of requests
 }
 
 // protocol is the word for a server of the listener that selects its protocol.

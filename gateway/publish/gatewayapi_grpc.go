@@ -3,6 +3,7 @@ package publish
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	api "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -16,6 +17,9 @@ func ofGRPCRoute(object *api.GRPCRoute) *requestRoute {
 	}}
 	for i, rule := range object.Spec.Rules {
 		own := api.HTTPRouteRule{Name: rule.Name, SessionPersistence: rule.SessionPersistence, Filters: ofGRPCFilters(rule.Filters)}
+		if slices.ContainsFunc(rule.Filters, func(f api.GRPCRouteFilter) bool { return f.RequestMirror != nil }) && r.fault == nil {
+			r.fault = fmt.Errorf("rules[%d]: calls are not copied: their content has no stated length", i)
+		}
 		for _, match := range rule.Matches {
 			path, err := ofGRPCMethod(match.Method)
 			if err != nil && r.fault == nil {

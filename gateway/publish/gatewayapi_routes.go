@@ -92,6 +92,10 @@ func unsupported(rule api.HTTPRouteRule) error {
 	for _, filter := range rule.Filters {
 		switch filter.Type {
 		case api.HTTPRouteFilterRequestHeaderModifier, api.HTTPRouteFilterResponseHeaderModifier, api.HTTPRouteFilterRequestRedirect, api.HTTPRouteFilterURLRewrite, api.HTTPRouteFilterCORS:
+		case api.HTTPRouteFilterRequestMirror:
+			if err := validMirror(filter.RequestMirror); err != nil {
+				return err
+			}
 		default:
 			return fmt.Errorf("the filter %s is not supported", filter.Type)
 		}
@@ -170,6 +174,7 @@ func (b *gatewayBuilder) targets(r *routeState, rule api.HTTPRouteRule, l *liste
 	if filters.Redirect != nil {
 		return []route.Target{{Weight: 1, Filters: &filters}}
 	}
+	filters.Mirrors = b.mirrorsOf(r, rule, l, resolved)
 	var targets []route.Target
 	some := false
 	for _, ref := range rule.BackendRefs {

@@ -140,14 +140,9 @@ func poolsOf(sites []route.Site) map[string]bool {
 	for _, site := range sites {
 		for _, path := range site.Paths {
 			used[path.Pool] = true
-			for _, target := range path.Targets {
-				used[target.Pool] = true
-			}
 		}
-		for _, session := range site.AllSessions() {
-			for _, target := range session.Targets {
-				used[target.Pool] = true
-			}
+		for target := range site.Targets() {
+			used[target.Pool] = true
 		}
 	}
 	return used

@@ -80,12 +80,12 @@ func (s Site) Secrets() map[string]bool {
 	return secrets
 }
 
-// Targets are all targets of a site.
+// Targets are all targets of a site, with those of copies.
 func (s Site) Targets() func(yield func(*Target) bool) {
 	return func(yield func(*Target) bool) {
 		for _, path := range s.Paths {
 			for i := range path.Targets {
-				if !yield(&path.Targets[i]) {
+				if target := &path.Targets[i]; !yield(target) || !target.mirrored(yield) {
 					return
 				}
 			}

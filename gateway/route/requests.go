@@ -60,6 +60,7 @@ type Filters struct {
 	H2C      bool          `json:"h2c,omitempty"`     // the backend is asked by HTTP/2 without TLS
 	CORS     *CORS         `json:"cors,omitempty"`
 	TLS      *BackendTLS   `json:"tls,omitempty"`
+	Mirrors  *Mirrors      `json:"mirrors,omitempty"`
 }
 
 // CORS are pages of which origins may read answers. A gateway of an earlier release says nothing of it.
@@ -229,6 +230,9 @@ func (f Filters) Validate() error {
 		return err
 	}
 	if err := f.TLS.validate(); err != nil {
+		return err
+	}
+	if err := f.Mirrors.validate(); err != nil {
 		return err
 	}
 	if f.Timeout < 0 || f.Timeout > MaxIdle || f.Timeout%time.Millisecond != 0 {
