@@ -100,6 +100,9 @@ type gatewayState struct {
 	refers  bool             // it names one
 	// unresolved is why there is none, though it names one: backends with TLS are not asked then.
 	unresolved verdict
+	service    *core.Service // with the labels and annotations of its infrastructure; nil: none
+	propagates bool          // it has some
+	impossible verdict       // why there is no such Service
 }
 
 // serves reports whether gateways can serve listeners of it.
@@ -171,6 +174,9 @@ func (b *gatewayBuilder) build() {
 	}
 	for _, set := range slices.SortedFunc(slices.Values(b.api.Sets), func(a, b *api.ListenerSet) int { return older(a, b) }) {
 		b.listenerSet(set)
+	}
+	for _, g := range b.gateways {
+		b.infrastructure(g)
 	}
 	var requests []*requestRoute
 	for _, one := range b.api.HTTPRoutes {

@@ -165,6 +165,11 @@ func (s *Sites) gatewayStatus(g *gatewayState, addresses []string, now time.Time
 	} else {
 		apimeta.RemoveStatusCondition(&c.list, mode)
 	}
+	if g.propagates {
+		c.set(conditionInfrastructure, g.impossible.reason == "", cmp.Or(g.impossible.reason, reasonPropagated), cmp.Or(g.impossible.message, "A Service has the labels and annotations."))
+	} else {
+		apimeta.RemoveStatusCondition(&c.list, conditionInfrastructure)
+	}
 	status.Conditions, status.Addresses = c.list, nil
 	kind := api.IPAddressType
 	for _, address := range wanted {

@@ -485,6 +485,13 @@ spec:
 			return slices.Equal(is, said(edge.Status.Conditions, edge.Generation)) && len(edge.Status.Addresses) == addresses
 		}
 	}
+	infrastructureIsPropagated(t, admin, create, func(is string) func() bool {
+		return func() bool {
+			var object api.Gateway
+			get("namespaces/default/gateways/marked", &object)
+			return slices.Contains(said(object.Status.Conditions, object.Generation), is)
+		}
+	}, eventually)
 	// There, no port belongs to another owner.
 	eventually("an address that is nobody's says so", named(`[{"type":"IPAddress","value":"192.0.2.1"}]`, 0, "Accepted=True/Accepted", "Programmed=False/AddressNotUsable"))
 	eventually("an address of a gateway is taken", named(`[{"type":"IPAddress","value":"203.0.113.1"}]`, 1, "Accepted=True/ListenersNotValid", "Programmed=True/Programmed"))

@@ -37,7 +37,7 @@ import (
 // ingresses.networking.k8s.io/status; create and patch on events. Without the rights for Ingresses it still publishes Services. Of
 // gateway.networking.k8s.io it reads gatewayclasses, gateways, listenersets, httproutes, grpcroutes, tcproutes, tlsroutes, udproutes, backendtlspolicies and referencegrants, as it does
 // namespaces, and updates the statuses of all but the last; it gets, lists and watches the configmaps that these name. Without these kinds, or rights, it
-// publishes Services and Ingresses.
+// publishes Services and Ingresses. For Gateways with labels or annotations of their infrastructure it creates, updates and deletes services.
 type Config struct {
 	Kubernetes *rest.Config
 	Etcd       *clientv3.Client
@@ -228,7 +228,7 @@ func (p *publisher) publish(ctx context.Context) error {
 		if sites != nil {
 			err = errors.Join(err, p.statuses.writeIngresses(ctx, objects[*networking.Ingress](p.ingresses), sites, gateways))
 			if !sites.partial {
-				err = errors.Join(err, p.gatewayAPI.write(ctx, sites, gateways))
+				err = errors.Join(err, p.gatewayAPI.write(ctx, sites, gateways), p.statuses.writeInfrastructure(ctx, sites, services, addressesOf(gateways), time.Now()))
 			}
 		}
 	}

@@ -408,7 +408,7 @@ func allow(t *testing.T, admin kubernetes.Interface, user string) {
 	_, err := admin.RbacV1().ClusterRoles().Create(t.Context(), &rbac.ClusterRole{
 		ObjectMeta: meta.ObjectMeta{Name: user},
 		Rules: []rbac.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "list", "watch", "create", "update", "delete"}},
 			{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"get", "list", "watch"}},
 			{APIGroups: []string{""}, Resources: []string{"services/status"}, Verbs: []string{"patch"}},
 			{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses", "ingressclasses"}, Verbs: []string{"get", "list", "watch"}},

@@ -121,6 +121,9 @@ func (s *statuses) write(ctx context.Context, services []*core.Service, routes [
 	var failed []error
 	for _, service := range services {
 		key := types.NamespacedName{Namespace: service.Namespace, Name: service.Name}
+		if ofGateway(service, "") {
+			continue // see writeInfrastructure
+		}
 		if err := s.one(ctx, service, StatusOf(service, ofService[key], about[service.UID], gateways)); err != nil {
 			failed = append(failed, fmt.Errorf("write the status of the Service %s: %w", key, err))
 		}
