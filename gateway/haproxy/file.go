@@ -289,6 +289,9 @@ func (f *file) add(l listener, id string) error {
 		patience := l.Filters.Timeout.Milliseconds()
 		backend.ServerTimeout = &patience
 	}
+	if l.Filters != nil && l.Filters.Retry != nil {
+		retried(backend, l.Filters.Retry)
+	}
 	if l.Mirrored {
 		patience := int64(copyPatience)
 		backend.ServerTimeout = &patience

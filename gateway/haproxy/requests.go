@@ -430,6 +430,16 @@ func filterRules(f *route.Filters) (requests models.HTTPRequestRules, responses 
 	return l.rules, responses
 }
 
+// retried has a backend try requests again, at once and with another server, if there is one. HAProxy does so with requests that fit into a buffer.
+func retried(backend *models.Backend, r *route.Retry) {
+	times, on := int64(r.Attempts), []string{"conn-failure", "empty-response", "response-timeout"}
+	for _, code := range r.Codes {
+		on = append(on, strconv.Itoa(code))
+	}
+	backend.Retries, backend.RetryOn = &times, strings.Join(on, " ")
+	backend.ServerFinTimeout = backend.ServerTimeout // HAProxy 2.6 waits so long for a further try
+}
+
 // filters puts filters into a backend that has none.
 func (f *file) filters(section string, filters *route.Filters, id string) error {
 	requests, responses := filterRules(filters)

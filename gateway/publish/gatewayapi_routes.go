@@ -71,8 +71,11 @@ func (b *gatewayBuilder) valid(r *routeState, site route.Site, paths []route.Pat
 
 // unsupported names the unsupported part of a rule.
 func unsupported(rule api.HTTPRouteRule) error {
-	if rule.Retry != nil || rule.SessionPersistence != nil {
-		return fmt.Errorf("retry and sessionPersistence are not supported")
+	if rule.SessionPersistence != nil {
+		return fmt.Errorf("sessionPersistence is not supported")
+	}
+	if err := validRetry(rule); err != nil {
+		return err
 	}
 	for _, match := range rule.Matches {
 		if match.Path != nil && deref(match.Path.Type) == api.PathMatchRegularExpression {
@@ -174,7 +177,7 @@ func (b *gatewayBuilder) targets(r *routeState, rule api.HTTPRouteRule, l *liste
 	if filters.Redirect != nil {
 		return []route.Target{{Weight: 1, Filters: &filters}}
 	}
-	filters.Mirrors = b.mirrorsOf(r, rule, l, resolved)
+	filters.Mirrors, filters.Retry = b.mirrorsOf(r, rule, l, resolved), retryOf(rule.Retry)
 	var targets []route.Target
 	some := false
 	for _, ref := range rule.BackendRefs {

@@ -61,6 +61,7 @@ type Filters struct {
 	CORS     *CORS         `json:"cors,omitempty"`
 	TLS      *BackendTLS   `json:"tls,omitempty"`
 	Mirrors  *Mirrors      `json:"mirrors,omitempty"`
+	Retry    *Retry        `json:"retry,omitempty"`
 }
 
 // CORS are pages of which origins may read answers. A gateway of an earlier release says nothing of it.
@@ -233,6 +234,9 @@ func (f Filters) Validate() error {
 		return err
 	}
 	if err := f.Mirrors.validate(); err != nil {
+		return err
+	}
+	if err := f.Retry.Validate(); err != nil {
 		return err
 	}
 	if f.Timeout < 0 || f.Timeout > MaxIdle || f.Timeout%time.Millisecond != 0 {
