@@ -42,7 +42,7 @@ func sessionsEntry(o route.Opened) string {
 	return entry(traffic.Section(o.Port), route.Path{Host: o.Host}, 0) + ":" + sum(o.Owner) + ":" + sum(o.Host)
 }
 
-// misdirected refuses requests for another listener of the Gateway than the one that the session is for. The variables of choose are set.
+// misdirected refuses requests for another listener of the Gateway than that of the session. The variables of choose are set.
 func misdirected(port uint16, files webFiles) models.HTTPRequestRules {
 	var l ruleList
 	const named, opened, asked = "{ var(txn.name) -m found }", "{ var(txn.opened) -m found }", "{ var(txn.asked) -m found }"

@@ -104,7 +104,7 @@ type gatewayState struct {
 	unresolved verdict
 	service    *core.Service // with the labels and annotations of its infrastructure; nil: none
 	propagates bool          // it has some
-	impossible verdict       // why there is no such Service
+	impossible verdict       // why there is no such Service, or not yet
 }
 
 // serves reports whether gateways can serve listeners of it.

@@ -24,12 +24,13 @@ import (
 )
 
 // A Gateway with labels or annotations for its infrastructure has a Service, which carries them, has a port for each of its listeners, and in its status
-// the addresses of the Gateway: controllers that read Services, as those of DNS do, find it. Nothing listens for the Service itself.
+// the addresses of the Gateway: controllers that read Services, such as DNS controllers, find it. Nothing listens for the Service itself.
 
 const (
 	// conditionInfrastructure is the condition of a Gateway with labels or annotations for its infrastructure: whether its Service is as it should be.
 	conditionInfrastructure = "burano.io/Infrastructure"
 	reasonNotPossible       = "NotPossible"
+	reasonPending           = "Pending"
 	reasonPropagated        = "Propagated"
 	reasonOfGateway         = "OfGateway"
 	// writtenKeys names, in the annotations of the Service, the labels and annotations that the Gateway gave it.
@@ -53,7 +54,8 @@ func (b *gatewayBuilder) infrastructure(g *gatewayState) {
 		refuse("the Service with its labels and annotations would be called %s: %s. Give the Gateway another name.", name.Name, strings.Join(problems, "; "))
 		return
 	}
-	if has, there := b.services[name]; there && !ofGateway(has, g.UID) {
+	has, there := b.services[name]
+	if there && !ofGateway(has, g.UID) {
 		refuse("there is a Service %s already that is not the Gateway's. Delete it, or give the Gateway another name.", name)
 		return
 	}
@@ -84,9 +86,12 @@ func (b *gatewayBuilder) infrastructure(g *gatewayState) {
 	text, _ := json.Marshal(written)
 	maps.Copy(service.Annotations, map[string]string{AnnotationPublish: "false", writtenKeys: string(text)})
 	g.service = service
+	if !there {
+		g.impossible = verdict{reasonPending, fmt.Sprintf("infrastructure: the Service %s is not there yet.", name)}
+	}
 }
 
-// keys are those of the labels and annotations that a Gateway gave its Service.
+// keys are the keys of the labels and annotations that a Gateway gave its Service.
 type keys struct {
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
@@ -118,7 +123,7 @@ func ofGateway(service *core.Service, gateway types.UID) bool {
 		service.Labels[managedBy] == component && (gateway == "" || owner.UID == gateway)
 }
 
-// asWanted is a Service with the labels, annotations and ports of the desired one; those of others stay.
+// asWanted is a Service with the labels, annotations and ports of the desired one; foreign labels and annotations stay.
 func asWanted(has, wanted *core.Service) *core.Service {
 	next := has.DeepCopy()
 	var before keys
@@ -144,8 +149,8 @@ func asWanted(has, wanted *core.Service) *core.Service {
 	return next
 }
 
-// writeInfrastructure makes the Services of Gateways as they should be, with the Gateways' addresses in their status, and deletes those that are not
-// wanted any more.
+// writeInfrastructure makes the Services of Gateways as they should be, with the Gateways' addresses in their status, and deletes the
+// others that were made for Gateways.
 func (s *statuses) writeInfrastructure(ctx context.Context, sites *Sites, services []*core.Service, addresses []string, now time.Time) error {
 	wanted := make(map[types.NamespacedName]*gatewayState)
 	for _, g := range sites.gateways {

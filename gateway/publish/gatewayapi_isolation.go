@@ -9,7 +9,7 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// Listeners of a Gateway on a port are isolated: a request belongs to the one with the most specific hostname, whether that has a route for it or not.
+// Listeners of a Gateway on a port are isolated: a request belongs to the listener with the most specific hostname, which may have no route for it.
 
 // beside are the listeners of the same Gateway that gateways distinguish from a listener by the host of a request alone.
 func (l *listenerState) beside() (list []*listenerState) {

@@ -80,7 +80,7 @@ func (s Site) Secrets() map[string]bool {
 	return secrets
 }
 
-// Targets are all targets of a site, with those of copies.
+// Targets are all targets of a site, also of copies.
 func (s Site) Targets() func(yield func(*Target) bool) {
 	return func(yield func(*Target) bool) {
 		for _, path := range s.Paths {
