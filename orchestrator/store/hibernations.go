@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/fault"
 )
 
@@ -40,6 +41,8 @@ type Hibernation struct {
 	Schedule  string
 	Scheduled Time
 	UserName  string
+	// ScheduledTask is the last task that the schedule has started; "" for none.
+	ScheduledTask string
 }
 
 // StoppedServer is a server that a hibernation stops.
@@ -92,6 +95,71 @@ func hibernationOf(tx *gorm.DB, environmentID string) (row Hibernation, err erro
 	err = tx.Where("environment_id = ?", environmentID).Limit(1).Find(&row).Error
 	row.EnvironmentID = environmentID
 	return row, err
+}
+
+// SetSchedule sets the times at which an environment sleeps and wakes by itself; "" for none. Its state stays. The error is ErrNotFound without the environment.
+func (s Hibernations) SetSchedule(ctx context.Context, environmentID, schedule, userName string) error {
+	return s.transaction(ctx, "set the schedule of a hibernation", func(tx *gorm.DB) error {
+		if err := locked(tx).Select("id").Where("id = ? AND deleted = 0", environmentID).Take(&Environment{}).Error; err != nil {
+			return err
+		}
+		row := Hibernation{EnvironmentID: environmentID, Schedule: schedule, Scheduled: s.clock(), UserName: userName}
+		return tx.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "environment_id"}}, DoUpdates: clause.AssignmentColumns([]string{"schedule", "scheduled", "user_name"})}).Create(&row).Error
+	})
+}
+
+// Settled is the state of an environment's schedule.
+type Settled struct {
+	At     Time   // when the schedule was set, or a user submitted the last task in the environment, whichever is later
+	Failed string // the last task of the schedule, if it failed; else ""
+	Tried  Time   // when that was begun
+}
+
+// Settled returns the state of an environment's schedule.
+func (s Hibernations) Settled(ctx context.Context, row Hibernation) (Settled, error) {
+	const what = "read the state of a schedule"
+	settled := Settled{At: row.Scheduled}
+	var byUser []Time
+	if err := s.reading(ctx).Model(&Task{}).Where("environment_id = ? AND repair = ?", row.EnvironmentID, false).Order("created DESC").Limit(1).Pluck("created", &byUser).Error; err != nil {
+		return settled, wrap(err, what)
+	}
+	if len(byUser) > 0 {
+		settled.At = max(settled.At, byUser[0])
+	}
+	if row.ScheduledTask == "" {
+		return settled, nil
+	}
+	var last Task
+	if err := s.reading(ctx).Select("id", "created", "finished", "result").Where("id = ?", row.ScheduledTask).Limit(1).Find(&last).Error; err != nil {
+		return settled, wrap(err, what)
+	}
+	if last.Finished != nil && last.Result["isException"] == true {
+		settled.Failed, settled.Tried = last.ID, last.Created
+	}
+	return settled, nil
+}
+
+// bySchedule is the condition that a task was started by a schedule.
+const bySchedule = "EXISTS (SELECT 1 FROM hibernations WHERE hibernations.environment_id = tasks.environment_id AND hibernations.scheduled_task = tasks.id)"
+
+// scheduleLock is PostgreSQL's advisory lock of the transaction that starts a task of a schedule: at the same minute many servers start many of them, and their number is bounded.
+const scheduleLock = 0x627572616e6f0002
+
+// startScheduled notes that a schedule starts a task. The error is ErrBusy while that many of them run or wait on all servers.
+func startScheduled(tx *gorm.DB, environmentID, taskID string, most int) error {
+	if tx.Name() == database.Postgres {
+		if err := tx.Exec("SELECT pg_advisory_xact_lock(?)", int64(scheduleLock)).Error; err != nil {
+			return err
+		}
+	}
+	var running int64
+	if err := tx.Model(&Task{}).Where("repair = ? AND finished IS NULL AND "+bySchedule, true).Count(&running).Error; err != nil {
+		return err
+	}
+	if running >= int64(most) {
+		return ErrBusy
+	}
+	return affected(tx.Model(&Hibernation{}).Where("environment_id = ? AND schedule <> ''", environmentID).Update("scheduled_task", taskID))
 }
 
 // States returns the states of environments that are not awake, by the environments' ids.

@@ -2,6 +2,9 @@ package store_test
 
 import (
 	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,6 +172,7 @@ func TestARepairStartsNothingInAnEnvironmentThatSleepsAndAScheduledHibernationMa
 		deploy(t, s, e)
 		_, err := take(t, s).Finish(t.Context(), store.Outcome{})
 		require.NoError(t, err)
+		require.NoError(t, s.Hibernations().SetSchedule(t.Context(), e.ID, "{}", "demo"))
 		repair := func(method string) error {
 			t.Helper()
 			claims, err := s.Keepers().Claim(t.Context(), "w1", time.Minute, 10)
@@ -203,5 +207,110 @@ func TestARepairStartsNothingInAnEnvironmentThatSleepsAndAScheduledHibernationMa
 		found, err := s.Hibernations().Of(t.Context(), e.ID)
 		require.NoError(t, err)
 		require.Equal(t, store.Awake, found.State, "it goes with the environment")
+	})
+}
+
+// found is an open finding of an environment that a task of its schedule mends.
+func found(t *testing.T, s *store.Store, e store.Environment, method string) store.Repair {
+	t.Helper()
+	require.NoError(t, s.Keepers().Add(t.Context()))
+	claims, err := s.Keepers().Claim(t.Context(), "w1", time.Minute, 100)
+	require.NoError(t, err)
+	var repair store.Repair
+	for _, claim := range claims {
+		looked := store.Looked{Due: store.Dues{"d": 0}, Mends: func(store.Finding) string { return "" }}
+		if claim.EnvironmentID == e.ID {
+			looked.Duties, looked.Findings = []string{"d"}, []store.Finding{{Duty: "d", Kind: method, Severity: "info"}}
+		}
+		standing, err := s.Keepers().EndLook(t.Context(), claim, looked)
+		require.NoError(t, err)
+		if claim.EnvironmentID == e.ID {
+			repair = store.Repair{Finding: standing[0], TaskFence: claim.TaskFence, Most: 3, Action: store.Action{ObjectID: e.ID, Method: method}, Text: "By its schedule"}
+		}
+	}
+	require.NotZero(t, repair.Most, "the environment is due")
+	return repair
+}
+
+func TestAScheduleStaysBesideTheStateAndUsersOverruleIt(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
+		s := open(t, db)
+		e := environment(t, s, "one")
+		row := func() store.Hibernation {
+			row, err := s.Hibernations().Of(t.Context(), e.ID)
+			require.NoError(t, err)
+			return row
+		}
+		settled := func() store.Settled {
+			settled, err := s.Hibernations().Settled(t.Context(), row())
+			require.NoError(t, err)
+			return settled
+		}
+		require.ErrorIs(t, s.Hibernations().SetSchedule(t.Context(), "none", "{}", "demo"), store.ErrNotFound)
+		_, err := s.Tasks().SubmitRepair(t.Context(), found(t, s, e, store.MethodHibernate))
+		require.ErrorIs(t, err, store.ErrNotFound, "the schedule was ended meanwhile")
+		require.NoError(t, s.Hibernations().SetSchedule(t.Context(), e.ID, `{"zone":"UTC"}`, "demo"))
+		require.Equal(t, store.Awake, row().State)
+		require.Equal(t, store.Settled{At: row().Scheduled}, settled())
+
+		_, task := deploy(t, s, e)
+		require.Equal(t, store.Settled{At: task.Created}, settled())
+		_, err = take(t, s).Finish(t.Context(), store.Outcome{})
+		require.NoError(t, err)
+
+		scheduled, err := s.Tasks().SubmitRepair(t.Context(), found(t, s, e, store.MethodHibernate))
+		require.NoError(t, err)
+		hold := take(t, s)
+		require.NoError(t, hold.SetHibernation(t.Context(), store.Hibernating, one))
+		require.Equal(t, store.Settled{At: task.Created}, settled(), "its own task overrules nothing, and runs")
+		_, err = hold.Finish(t.Context(), store.Outcome{Failed: true, Result: store.Document{"isException": true}})
+		require.NoError(t, err)
+		require.Equal(t, store.Settled{At: task.Created, Failed: scheduled.ID, Tried: scheduled.Created}, settled())
+		require.Equal(t, `{"zone":"UTC"}`, row().Schedule)
+		require.Equal(t, store.Hibernating, row().State)
+
+		require.NoError(t, s.Hibernations().SetSchedule(t.Context(), e.ID, "", "other"))
+		require.Equal(t, store.Hibernating, row().State)
+		require.Empty(t, row().Schedule)
+		require.Equal(t, "other", row().UserName)
+		require.Equal(t, one, []store.StoppedServer(row().Servers))
+		require.Greater(t, settled().At, scheduled.Created)
+	})
+}
+
+func TestFewSchedulesStartTasksAtATime(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
+		s := open(t, db)
+		var due []store.Repair
+		for i := range 12 {
+			e := environment(t, s, string(rune('a'+i)))
+			require.NoError(t, s.Hibernations().SetSchedule(t.Context(), e.ID, "{}", "demo"))
+			due = append(due, found(t, s, e, store.MethodHibernate))
+		}
+		begin := func() (begun int) {
+			var all sync.WaitGroup
+			var count atomic.Int64
+			for _, repair := range due {
+				all.Go(func() {
+					_, err := s.Tasks().SubmitRepair(t.Context(), repair)
+					if err == nil {
+						count.Add(1)
+					} else if !errors.Is(err, store.ErrBusy) {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			return int(count.Load())
+		}
+		require.Equal(t, 3, begin(), "also when all begin at once")
+		require.Zero(t, begin())
+		broken := found(t, s, environment(t, s, "broken"), "repairNode")
+		broken.Most = 1
+		_, err := s.Tasks().SubmitRepair(t.Context(), broken)
+		require.NoError(t, err, "repairs have places of their own")
+		_, err = take(t, s).Finish(t.Context(), store.Outcome{})
+		require.NoError(t, err)
+		require.Equal(t, 1, begin())
 	})
 }

@@ -16,7 +16,7 @@ type Repair struct {
 	TaskFence int64 // of the claim under which it was found
 	// Pause is the pause before the finding's next repair.
 	Pause time.Duration
-	// Most is how many repairs all servers run at a time.
+	// Most is how many repairs all servers run at a time. Of hibernations by a schedule, and of their ends, it is their own number, and they are no repairs in this.
 	Most int
 	// AfterFailure is true if it may start after a failed task of a user.
 	AfterFailure bool
@@ -40,18 +40,21 @@ func (s Tasks) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
 		if err != nil {
 			return err
 		}
-		var running int64
-		if err := tx.Model(&Task{}).Where("repair = ? AND finished IS NULL", true).Count(&running).Error; err != nil {
-			return err
+		id, sleeps := NewID(), (Task{EnvironmentID: environmentID, Action: repair.Action}).Sleeps()
+		if !sleeps {
+			var running int64
+			if err := tx.Model(&Task{}).Where("repair = ? AND finished IS NULL AND NOT "+bySchedule, true).Count(&running).Error; err != nil {
+				return err
+			}
+			if running >= int64(repair.Most) {
+				return ErrBusy
+			}
 		}
 		failed, err := hasFailed(tx, environmentID)
 		if err != nil {
 			return err
 		}
-		if !quiet || running >= int64(repair.Most) || failed && !repair.AfterFailure {
-			return ErrBusy
-		}
-		if admitAwake(tx, environmentID, (Task{EnvironmentID: environmentID, Action: repair.Action}).Sleeps()) != nil {
+		if !quiet || failed && !repair.AfterFailure || admitAwake(tx, environmentID, sleeps) != nil {
 			return ErrBusy
 		}
 		delegationID := ""
@@ -74,7 +77,6 @@ func (s Tasks) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
 		if err != nil {
 			return err
 		}
-		id := NewID()
 		changed := tx.Model(&Finding{}).Where("id = ? AND closed IS NULL AND next_try <= ?", repair.Finding.ID, now).
 			Updates(map[string]any{"tries": gorm.Expr("tries + 1"), "next_try": now + Time(repair.Pause.Microseconds()), "task_id": id})
 		if changed.Error != nil {
@@ -82,6 +84,11 @@ func (s Tasks) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
 		}
 		if changed.RowsAffected == 0 {
 			return ErrBusy
+		}
+		if sleeps {
+			if err := startScheduled(tx, environmentID, id, repair.Most); err != nil {
+				return err
+			}
 		}
 		at := s.clock()
 		task = Task{ID: id, EnvironmentID: environmentID, Repair: true, DelegationID: delegationID, Action: repair.Action, Result: Document{},
