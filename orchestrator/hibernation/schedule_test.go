@@ -121,7 +121,7 @@ func FuzzSchedules(f *testing.F) {
 	})
 }
 
-// weekly is one random expression, and what it means.
+// weekly is one random expression with its values.
 type weekly struct {
 	minute      int
 	hours, days []int

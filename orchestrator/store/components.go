@@ -319,6 +319,13 @@ func (r run) settle(former map[string]Component) map[string]Component {
 			case r.reached.Deployed == nil:
 				record.Outcome, record.Checksum = OutcomeUnknown, ""
 			}
+		case "repair": // one that sleeps or wakes by a schedule settles as if a user had begun it; its own failure is a finding
+			if !r.task.Sleeps() || r.failed {
+				break
+			}
+			for _, method := range r.task.settles() {
+				record.Failures = record.Failures.without(r.task.Action.ObjectID, method)
+			}
 		case "action":
 			for _, method := range r.task.settles() {
 				record.Failures = record.Failures.without(r.task.Action.ObjectID, method)

@@ -113,25 +113,34 @@ type Settled struct {
 	At     Time   // when the schedule was set, or a user submitted the last task in the environment, whichever is later
 	Failed string // the last task of the schedule, if it failed; else ""
 	Tried  Time   // when that was begun
+	// Delegated is true if the role of the project or a standing delegation allows the schedule's tasks.
+	Delegated bool
 }
 
 // Settled returns the state of an environment's schedule.
 func (s Hibernations) Settled(ctx context.Context, row Hibernation) (Settled, error) {
-	const what = "read the state of a schedule"
+	const reading = "read the state of a schedule"
 	settled := Settled{At: row.Scheduled}
 	var byUser []Time
 	if err := s.reading(ctx).Model(&Task{}).Where("environment_id = ? AND repair = ?", row.EnvironmentID, false).Order("created DESC").Limit(1).Pluck("created", &byUser).Error; err != nil {
-		return settled, wrap(err, what)
+		return settled, wrap(err, reading)
 	}
 	if len(byUser) > 0 {
 		settled.At = max(settled.At, byUser[0])
 	}
+	var delegated int64
+	mayAct := s.reading(ctx).Model(&Environment{}).Where("id = ?", row.EnvironmentID).Where("EXISTS (SELECT 1 FROM project_roles WHERE project_roles.project_id = environments.project_id AND disabled IS NULL) OR "+
+		"EXISTS (SELECT 1 FROM delegations WHERE delegations.environment_id = environments.id AND standing = ?)", true)
+	if err := mayAct.Count(&delegated).Error; err != nil {
+		return settled, wrap(err, reading)
+	}
+	settled.Delegated = delegated > 0
 	if row.ScheduledTask == "" {
 		return settled, nil
 	}
 	var last Task
 	if err := s.reading(ctx).Select("id", "created", "finished", "result").Where("id = ?", row.ScheduledTask).Limit(1).Find(&last).Error; err != nil {
-		return settled, wrap(err, what)
+		return settled, wrap(err, reading)
 	}
 	if last.Finished != nil && last.Result["isException"] == true {
 		settled.Failed, settled.Tried = last.ID, last.Created

@@ -269,12 +269,38 @@ func TestAScheduleStaysBesideTheStateAndUsersOverruleIt(t *testing.T) {
 		require.Equal(t, `{"zone":"UTC"}`, row().Schedule)
 		require.Equal(t, store.Hibernating, row().State)
 
+		require.NoError(t, s.ProjectRoles().Enable(t.Context(), &store.ProjectRole{ProjectID: "p1", Roles: store.Names{"member"}}))
+		require.True(t, settled().Delegated)
+		require.NoError(t, s.ProjectRoles().Disable(t.Context(), "p1"))
+		require.False(t, settled().Delegated)
+		delegation := store.Delegation{EnvironmentID: e.ID, UserID: "u1", Kind: store.Trust}
+		require.NoError(t, s.Delegations().Add(t.Context(), &delegation))
+		require.NoError(t, s.Delegations().SetStanding(t.Context(), e.ID, delegation.ID, ""))
+		require.True(t, settled().Delegated)
+
 		require.NoError(t, s.Hibernations().SetSchedule(t.Context(), e.ID, "", "other"))
 		require.Equal(t, store.Hibernating, row().State)
 		require.Empty(t, row().Schedule)
 		require.Equal(t, "other", row().UserName)
 		require.Equal(t, one, []store.StoppedServer(row().Servers))
 		require.Greater(t, settled().At, scheduled.Created)
+
+		failures := func() int {
+			var record store.Component
+			require.NoError(t, db.Where("environment_id = ? AND object_id = ''", e.ID).Take(&record).Error)
+			return len(record.Failures)
+		}
+		_, err = s.Tasks().SubmitAction(t.Context(), e.ID, "u1", store.Submission{Action: store.Action{ObjectID: e.ID, Method: store.MethodWake, Args: map[string]any{}}, Text: "x"})
+		require.NoError(t, err)
+		_, err = take(t, s).Finish(t.Context(), store.Outcome{Failed: true, Result: store.Document{"isException": true}})
+		require.NoError(t, err)
+		require.Equal(t, 1, failures())
+		require.NoError(t, s.Hibernations().SetSchedule(t.Context(), e.ID, "{}", "demo"))
+		_, err = s.Tasks().SubmitRepair(t.Context(), found(t, s, e, store.MethodWake))
+		require.NoError(t, err)
+		_, err = take(t, s).Finish(t.Context(), store.Outcome{})
+		require.NoError(t, err)
+		require.Zero(t, failures(), "the schedule's success settles the failure of the user's task")
 	})
 }
 

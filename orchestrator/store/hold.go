@@ -345,11 +345,11 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		if err := (Keepers{s}).lookSoon(tx, task.EnvironmentID, looked); err != nil {
 			return err
 		}
-		if task.Repair {
-			return Tasks{s}.mended(tx, task, outcome)
-		}
 		if task.Sleeps() {
 			return h.slept(tx, failed, outcome.Reached)
+		}
+		if task.Repair {
+			return Tasks{s}.mended(tx, task, outcome)
 		}
 		if err := tx.Model(&Session{}).Where("id = ?", task.SessionID).Updates(map[string]any{"state": state, "updated": now}).Error; err != nil || rejected {
 			return err
