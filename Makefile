@@ -166,6 +166,7 @@ soak: check image ## Kill the server at every step of deployment, scale-up and s
 	BURANO_GATEWAY_CHANGES=1000 go test -count=1 -timeout 60m -v -run 'TestNothingIsDroppedWhileRoutesChange|TestAnyHistoryOfChanges' ./gateway ./gateway/haproxy
 	BURANO_ETCD_AWAY=1m go test -count=1 -timeout 30m -v -run 'TestRoutesChangeOnWhenTheLeaderOfEtcdIsLost|TestTrafficGoesOnWhileEtcdIsAway' ./gateway
 	BURANO_ETCD_SEQUENCES=100 go test -count=1 -timeout 60m -parallel 4 -v -run TestTheQuorum ./nodes/etcd
+	BURANO_SOAK=1 go test -count=1 -timeout 20m -v -run TestManyEnvironmentsSleep ./orchestrator/upkeep
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run SurviveTheDeathOfTheServer ./test/e2e
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run 'TestADatabaseOutlives|TestAClusterGets|TestAClusterOfIPv6Alone|TestADualStack|TestAClusterHasARegistry|TestAGroupFollowsItsLoad|TestAServerThatWasPaused|TestClaimsComeBack|TestDatabasesComeBack|TestApplicationsOfTheCatalog|TestClaimsGetVolumesOfCinder|TestActionsChangeWhatRuns|TestActionsOnNodesKeepWhatRuns|TestGatewaysFollow|TestGatewaysShare|TestNodesAreReplaced|TestNodesMove|TestNothingIsDropped|TestPodsFollowWhatTheyUse|TestSitesServletsAndMetrics|TestTheTutorialWorks|TestThreeMastersComeBack|TestWorkloadsOfEachKind|TestADeletedEnvironment|TestAnEnvironmentSleeps|TestAttachments' ./test/e2e
 	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestApplicationsOfMuranosKind|TestApplicationsThatFail|TestClaimsGetShares|TestGatewaysOfTheirOwn|TestPublicImages' ./test/e2e

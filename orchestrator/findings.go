@@ -116,7 +116,8 @@ var remedies = map[string][]string{
 	"too-few-gateways": {remedyWait, remedySetDelegation}, "too-many-gateways": {remedyWait, remedySetDelegation}, "group-too-large": {remedyWait, remedySetDelegation}, "pods-without-room": {remedyScale}, "container-crashes": {remedyCorrectApplication}, "snapshot-failed": {remedyWait, remedyDeleteSnapshots},
 	"backup-due": {remedyWait, remedyLookAtDeployments}, "drill-left": {remedyWait, remedyLookAtDeployments}, "drill-failed": {remedyLookAtDeployments, remedyBackUp}, "volumes-left": {remedyDeleteVolumes},
 	"volume-snapshots-left": {remedyDeleteVolumes}, "shares-left": {remedyDeleteVolumes}, "claims-unused": {remedyDeleteVolumes}, "etcd-space": {remedyWait, remedyMakeRoom}, "node-pressure": {remedyMakeRoom},
-	"disk-nearly-full": {remedyMakeRoom}, "authority-ends": {remedyRotate}, "rotation-unfinished": {remedyRotate}, "hibernation-unfinished": {remedyWake}, "certificates-end": {remedyWait, remedyDeployAgain},
+	"disk-nearly-full": {remedyMakeRoom}, "authority-ends": {remedyRotate}, "rotation-unfinished": {remedyRotate}, "hibernation-unfinished": {remedyWake}, "schedule-undelegated": {remedySetDelegation},
+	"sleep-due": {remedyWait, remedyLookAtDeployments}, "wake-due": {remedyWait, remedyLookAtDeployments}, "sleep-missed": {remedyWait}, "certificates-end": {remedyWait, remedyDeployAgain},
 }
 
 // RemediesOf are the remedies of a finding by its kind and subject, in the order in which to try them; none for a kind without one.

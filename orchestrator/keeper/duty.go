@@ -49,6 +49,8 @@ type Environment struct {
 	Failed bool
 	// Sleeps is the environment's hibernation. While it is not awake, only duties that are a Sleeper look, and no other duty has findings.
 	Sleeps store.Hibernation
+	// Model is the deployed model in the API's form. It is shared, and must not be changed.
+	Model map[string]any
 	// Fence is sent with commands to a node: it is below the number of every task that begins later (nodes.Config.Fence).
 	Fence uint64
 	// Alive returns an error once this server may no longer act for the environment (nodes.Config.Alive).

@@ -48,6 +48,8 @@ type Config struct {
 	Looks int
 	// Repairs is how many repairs all servers run at the same time; with 0 nothing is repaired.
 	Repairs int
+	// Hibernations is how many environments all servers hibernate and wake at the same time, by their schedules; with 0 none does.
+	Hibernations int
 	// Tries is how often a finding is repaired, with growing pauses, before it is left to people (default
 	// DefaultTries).
 	Tries int
@@ -64,9 +66,10 @@ type Config struct {
 
 // Defaults of Config.
 const (
-	DefaultLooks   = 64
-	DefaultRepairs = 4
-	DefaultTries   = 5
+	DefaultLooks        = 64
+	DefaultRepairs      = 4
+	DefaultHibernations = 6
+	DefaultTries        = 5
 )
 
 const (

@@ -111,7 +111,7 @@ func (h *holding) environment(ctx context.Context, claim store.Claim) (*Environm
 	if err != nil || row.Model.ObjectsCopy == nil {
 		return nil, err
 	}
-	environment := &Environment{ID: row.ID, ProjectID: row.ProjectID, Name: row.Name, Found: claim.Found, Failed: row.Failed, Fence: uint64(claim.TaskFence), Alive: h.lease.Check,
+	environment := &Environment{ID: row.ID, ProjectID: row.ProjectID, Name: row.Name, Found: claim.Found, Failed: row.Failed, Model: row.Model.Objects, Fence: uint64(claim.TaskFence), Alive: h.lease.Check,
 		Project: func(ctx context.Context, region string) (*openstack.Project, error) {
 			project, err := h.projects.of(ctx, row.ID)
 			if err != nil {
@@ -268,8 +268,13 @@ func (h *holding) repair(ctx context.Context, claim store.Claim, now store.Time,
 			continue
 		}
 		pause := min(longestPause, h.Pause<<min(row.Tries, 10))
-		task, err := h.Store.Tasks().SubmitRepair(ctx, store.Repair{Finding: row, TaskFence: claim.TaskFence, Pause: pause, Most: h.Repairs, AfterFailure: repair.AfterFailure,
-			Cloud: repair.Cloud, Action: store.Action{ObjectID: repair.ObjectID, Method: repair.Method, Args: arguments(repair.Args)}, Text: repair.Text})
+		action, most := store.Action{ObjectID: repair.ObjectID, Method: repair.Method, Args: arguments(repair.Args)}, h.Repairs
+		sleeps := (store.Task{EnvironmentID: claim.EnvironmentID, Action: action}).Sleeps()
+		if sleeps {
+			most = h.Hibernations
+		}
+		task, err := h.Store.Tasks().SubmitRepair(ctx, store.Repair{Finding: row, TaskFence: claim.TaskFence, Pause: pause, Most: most, AfterFailure: repair.AfterFailure,
+			Cloud: repair.Cloud, Action: action, Text: repair.Text})
 		switch {
 		case err == nil:
 			h.metrics.repairs.WithLabelValues(row.Duty, row.Kind).Inc()
@@ -277,8 +282,8 @@ func (h *holding) repair(ctx context.Context, claim store.Claim, now store.Time,
 				"task", task.ID, "try", row.Tries+1)
 			h.Wake()
 			return
-		case errors.Is(err, store.ErrRevoked):
-			continue // another one may need no delegation
+		case errors.Is(err, store.ErrRevoked), sleeps && errors.Is(err, store.ErrBusy):
+			continue // another one may need no delegation, and not wait for its turn to sleep
 		case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrNotFound):
 			return // the next look sees
 		case ctx.Err() == nil:

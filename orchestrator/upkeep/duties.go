@@ -38,6 +38,8 @@ const hurry = 4
 type Config struct {
 	known.Reach
 	Secrets known.Secrets
+	// Schedules are the rows about when environments sleep by themselves.
+	Schedules Schedules
 	// Meters sample the gateways of clusters, for all who want to know: each gateway is asked once.
 	Meters *scaling.Meters
 	// Interval is how often an environment is looked at.

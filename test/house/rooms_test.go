@@ -220,7 +220,7 @@ var roomsMayImport = map[string][]string{
 	"orchestrator/storage":           {"orchestrator/attachments", "orchestrator/openstack", "orchestrator/volumes"},
 	"orchestrator/task":              {"orchestrator/desired", "orchestrator/engine", "orchestrator/openstack", "orchestrator/store"},
 	"orchestrator/upgrades":          {"orchestrator/clusters", "orchestrator/desired", "orchestrator/known", "orchestrator/openstack", "orchestrator/resizing", "orchestrator/store", "orchestrator/task", "orchestrator/workloads"},
-	"orchestrator/upkeep":            {"orchestrator/attachments", "orchestrator/desired", "orchestrator/keeper", "orchestrator/known", "orchestrator/openstack", "orchestrator/scaling", "orchestrator/snapshot", "orchestrator/storage", "orchestrator/store", "orchestrator/volumes", "orchestrator/workloads"},
+	"orchestrator/upkeep":            {"orchestrator/attachments", "orchestrator/desired", "orchestrator/hibernation", "orchestrator/keeper", "orchestrator/known", "orchestrator/openstack", "orchestrator/scaling", "orchestrator/snapshot", "orchestrator/storage", "orchestrator/store", "orchestrator/volumes", "orchestrator/workloads"},
 	"orchestrator/volumes":           {"orchestrator/openstack"},
 	"orchestrator/routes":            {"orchestrator/known", "orchestrator/task"},
 	"orchestrator/workloads":         {"orchestrator/desired", "orchestrator/known", "orchestrator/namespaces", "orchestrator/openstack", "orchestrator/preview", "orchestrator/secret", "orchestrator/storage", "orchestrator/task"},

@@ -105,14 +105,15 @@ type Options struct {
 	Lease     time.Duration
 	maxDeaths int
 
-	keeperInterval  time.Duration
-	keeperRepairs   int
-	tests           testSwitches
-	Networks        string
-	External        string
-	dns             []string
-	sshFrom         []string
-	machineNetworks []string
+	keeperInterval     time.Duration
+	keeperRepairs      int
+	keeperHibernations int
+	tests              testSwitches
+	Networks           string
+	External           string
+	dns                []string
+	sshFrom            []string
+	machineNetworks    []string
 
 	outagePatience time.Duration
 	serverPatience time.Duration
@@ -203,6 +204,7 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.IntVar(&o.maxDeaths, "max-deaths", engine.DefaultMaxDeaths, "servers of Burano that may die over a deployment or action while they run nothing else and complete no step of it, before it fails")
 	flags.DurationVar(&o.keeperInterval, "keeper-interval", time.Minute, "interval of the checks of each deployed environment: nodes and members of clusters, and servers where there is a standing delegation; faults are checked four times as often; 0s: never")
 	flags.IntVar(&o.keeperRepairs, "keeper-repairs", keeper.DefaultRepairs, "simultaneous repairs on all servers, of clusters with autoRepair; 0: none")
+	flags.IntVar(&o.keeperHibernations, "keeper-hibernations", keeper.DefaultHibernations, "environments that all servers hibernate and wake at the same time by schedules; others wait for their turn; 0: schedules are not carried out")
 	flags.DurationVar(&o.outagePatience, "outage-patience", openstack.DefaultOutagePatience, "how long a service of the cloud may be unavailable (refused connections, 429, 5xx) while a deployment or action needs it; the patience of a step pauses meanwhile")
 	flags.DurationVar(&o.serverPatience, "server-patience", 15*time.Minute, "how long the servers of a change may take until all of them are ACTIVE")
 	flags.DurationVar(&o.sshPatience, "ssh-patience", 3*time.Minute, "how long a server that is ACTIVE may take until it answers on SSH")
@@ -241,7 +243,7 @@ func (o *Options) check(s *settings) error {
 			return s.wrong(name, "%s must not be less than 0s", value)
 		}
 	}
-	for name, value := range map[string]int64{"keep-states": o.keep.States, "keeper-repairs": int64(o.keeperRepairs)} {
+	for name, value := range map[string]int64{"keep-states": o.keep.States, "keeper-repairs": int64(o.keeperRepairs), "keeper-hibernations": int64(o.keeperHibernations)} {
 		if value < 0 {
 			return s.wrong(name, "%d must not be less than 0", value)
 		}

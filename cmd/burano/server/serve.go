@@ -156,12 +156,13 @@ func (w *wiring) clusterIDs(ctx context.Context, environmentID string) ([]string
 // keeper looks after deployed environments.
 func (w *wiring) keeper() *keeper.Keeper {
 	every := w.options.keeperInterval
-	duties := upkeep.Duties(upkeep.Config{Reach: w.natives.Reach, Secrets: w.tasks, Meters: w.meters, Interval: every, Hour: w.options.tests.anHour(), Person: w.person, FirstExpiry: measureCertificates(w.metrics)})
+	duties := upkeep.Duties(upkeep.Config{Reach: w.natives.Reach, Secrets: w.tasks, Schedules: w.rows.Hibernations(), Meters: w.meters, Interval: every, Hour: w.options.tests.anHour(), Person: w.person, FirstExpiry: measureCertificates(w.metrics)})
 	return keeper.New(keeper.Config{Store: w.rows, Duties: duties,
 		Clusters: w.clusterIDs,
 		Waits:    w.tasks.HasSuspect, Running: w.running, Memory: w.budgets.machines,
 		Project: w.tasks.StandingProject, Wake: w.tasks.Wake, Logger: w.logger, Metrics: w.metrics, Lease: w.options.Lease, Repairs: w.options.keeperRepairs,
-		RepairAfter: every / 2, Sole: w.options.sole()})
+		Hibernations: w.options.keeperHibernations,
+		RepairAfter:  every / 2, Sole: w.options.sole()})
 }
 
 // keystoneV3 is the address of Keystone's API v3, which an endpoint need not name.
