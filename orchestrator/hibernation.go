@@ -26,6 +26,18 @@ type Hibernation struct {
 	Since        time.Time // zero for an environment that never slept
 	DeploymentID string    // of the task that changed the state last; "" for none
 	Servers      []store.StoppedServer
+	Schedule     *HibernationSchedule // nil for none
+}
+
+// HibernationSchedule is when an environment sleeps and wakes by itself.
+type HibernationSchedule struct {
+	hibernation.Schedule
+	UserName string // the user that has set it
+	Set      time.Time
+	// NextSleep and NextWake are in its zone; zero where it has no such times.
+	NextSleep, NextWake time.Time
+	// Delegated is true if the project's role or a standing delegation allows Burano to carry it out.
+	Delegated bool
 }
 
 func seenHibernation(row store.Hibernation) Hibernation {
@@ -47,7 +59,76 @@ func (s Hibernations) Get(ctx context.Context, caller identity.Caller, environme
 		return Hibernation{}, err
 	}
 	row, err := s.store.Hibernations().Of(ctx, environmentID)
-	return seenHibernation(row), err
+	if err != nil {
+		return Hibernation{}, err
+	}
+	seen := seenHibernation(row)
+	seen.Schedule, err = s.schedule(ctx, row, time.Now())
+	return seen, err
+}
+
+// schedule is the caller's view of an environment's schedule; nil for none.
+func (s Hibernations) schedule(ctx context.Context, row store.Hibernation, now time.Time) (*HibernationSchedule, error) {
+	times, found, err := hibernation.Stored(row)
+	if err != nil || !found {
+		return nil, err
+	}
+	seen := &HibernationSchedule{Schedule: times.Schedule, UserName: row.UserName, Set: row.Scheduled.Time()}
+	seen.NextSleep, _ = times.Next(now, false)
+	seen.NextWake, _ = times.Next(now, true)
+	settled, err := s.store.Hibernations().Settled(ctx, row)
+	seen.Delegated = settled.Delegated
+	return seen, err
+}
+
+// SetSchedule sets when an environment sleeps and wakes by itself. The first time after this counts.
+func (s Hibernations) SetSchedule(ctx context.Context, caller identity.Caller, environmentID string, wanted hibernation.Schedule) (Hibernation, error) {
+	environment, err := s.environmentHead(ctx, caller, environmentID)
+	if err != nil {
+		return Hibernation{}, err
+	}
+	if err := (Delegations(s)).ofProject(caller, environment); err != nil {
+		return Hibernation{}, err
+	}
+	times, err := hibernation.Parse(wanted)
+	if err != nil {
+		return Hibernation{}, err
+	}
+	text, err := times.Text()
+	if err != nil {
+		return Hibernation{}, err
+	}
+	if err := s.writeSchedule(ctx, caller, environment, text); err != nil {
+		return Hibernation{}, err
+	}
+	return s.Get(ctx, caller, environmentID)
+}
+
+// DropSchedule ends the schedule of an environment, which stays as it is.
+func (s Hibernations) DropSchedule(ctx context.Context, caller identity.Caller, environmentID string) error {
+	environment, err := s.environmentHead(ctx, caller, environmentID)
+	if err != nil {
+		return err
+	}
+	row, err := s.store.Hibernations().Of(ctx, environmentID)
+	if err == nil && row.Schedule == "" {
+		err = fault.New(fault.NotFound, "Environment %s has no schedule: it sleeps and wakes by hand", environment.Name)
+	}
+	if err != nil {
+		return err
+	}
+	return s.writeSchedule(ctx, caller, environment, "")
+}
+
+func (s Hibernations) writeSchedule(ctx context.Context, caller identity.Caller, environment store.Environment, text string) error {
+	err := s.store.Hibernations().SetSchedule(ctx, environment.ID, text, caller.UserName)
+	if errors.Is(err, store.ErrNotFound) {
+		return noEnvironment(environment.ID)
+	}
+	if err == nil {
+		s.log.InfoContext(ctx, "the schedule of an environment was set", "environment", environment.ID, "user", caller.UserID, "schedule", text)
+	}
+	return err
 }
 
 // HibernationPlan is the effect of hibernating an environment, or of waking one that sleeps.

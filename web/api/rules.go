@@ -113,6 +113,8 @@ var rules = map[string]string{
 	"DELETE /burano/v1/environments/:environment/delegation":                "delegate_environment",
 	"GET /burano/v1/environments/:environment/hibernation":                  "show_environment",
 	"GET /burano/v1/environments/:environment/hibernation/preview":          "show_environment",
+	"PUT /burano/v1/environments/:environment/hibernation/schedule":         "execute_action",
+	"DELETE /burano/v1/environments/:environment/hibernation/schedule":      "execute_action",
 	"POST /burano/v1/environments/:environment/hibernate":                   "execute_action",
 	"POST /burano/v1/environments/:environment/wake":                        "execute_action",
 	"GET /burano/v1/deleted-environments":                                   "list_environments",

@@ -12,6 +12,20 @@ type Hibernation struct {
 	Since        *time.Time      `json:"since" yaml:"since"` // nil for an environment that never slept
 	DeploymentID string          `json:"deployment_id" yaml:"deployment_id"`
 	Servers      []StoppedServer `json:"servers" yaml:"servers"` // that start when it wakes
+
+	Schedule *HibernationSchedule `json:"schedule" yaml:"schedule"` // nil for none
+}
+
+// HibernationSchedule is when an environment sleeps and wakes by itself.
+type HibernationSchedule struct {
+	Zone      string     `json:"zone" yaml:"zone"`   // of IANA, such as Europe/Berlin
+	Sleep     []string   `json:"sleep" yaml:"sleep"` // cron expressions: minute, hours, *, *, weekdays
+	Wake      []string   `json:"wake" yaml:"wake"`
+	UserName  string     `json:"user_name" yaml:"user_name"` // the user that has set it
+	Updated   time.Time  `json:"updated" yaml:"updated"`
+	NextSleep *time.Time `json:"next_sleep" yaml:"next_sleep"` // in its zone; nil where it has no such times
+	NextWake  *time.Time `json:"next_wake" yaml:"next_wake"`
+	Delegated bool       `json:"delegated" yaml:"delegated"` // whether Burano may carry it out
 }
 
 // StoppedServer is a server that a hibernation stops.
@@ -44,6 +58,18 @@ func hibernationPath(environment string) string {
 func (c Hibernations) Get(ctx context.Context, environment string) (Hibernation, error) {
 	var found Hibernation
 	return found, c.client.Call(ctx, http.MethodGet, hibernationPath(environment), nil, &found)
+}
+
+// SetSchedule sets when an environment sleeps and wakes by itself.
+func (c Hibernations) SetSchedule(ctx context.Context, environment string, wanted HibernationSchedule) (Hibernation, error) {
+	var set Hibernation
+	body := map[string]any{"zone": wanted.Zone, "sleep": append([]string{}, wanted.Sleep...), "wake": append([]string{}, wanted.Wake...)}
+	return set, c.client.Call(ctx, http.MethodPut, hibernationPath(environment)+"/schedule", body, &set)
+}
+
+// DropSchedule ends the schedule of an environment, which stays as it is.
+func (c Hibernations) DropSchedule(ctx context.Context, environment string) error {
+	return c.client.Call(ctx, http.MethodDelete, hibernationPath(environment)+"/schedule", nil, nil)
 }
 
 // Preview shows the effect of hibernating an environment, or of waking one that sleeps.
