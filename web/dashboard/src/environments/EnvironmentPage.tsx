@@ -14,11 +14,12 @@ import {
   TabTitleText,
   Title,
 } from '@patternfly/react-core';
-import { CubesIcon, GlobeIcon } from '@patternfly/react-icons';
+import { CubesIcon, GlobeIcon, MoonIcon } from '@patternfly/react-icons';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
 
+import { showTime } from '../api/time';
 import { statesQuery } from '../components/components';
 import { ComponentTable } from '../components/ComponentTable';
 import { DelegationCard } from '../delegation/DelegationCard';
@@ -33,13 +34,15 @@ import { FindingCard } from '../findings/FindingCard';
 import { PastTab } from '../past/PastTab';
 import { useRegionOf } from '../regions/regions';
 import { Failure } from '../shell/Failure';
-import { useText } from '../text';
+import { useLanguage } from '../text';
 import { DeleteDialog } from './DeleteDialog';
 import { deleteEnvironment, environmentsQuery, isBusy, renameEnvironment } from './environments';
 import { EnvironmentTrail } from './EnvironmentTrail';
 import { ForeignProject } from './ForeignProject';
 import { History } from './History';
 import { NameDialog } from './NameDialog';
+import { nextOf, hibernationQuery } from './schedule';
+import { ScheduleDialog } from './ScheduleDialog';
 import { SleepDialog } from './SleepDialog';
 import { StateLabel } from './StateLabel';
 import type { EnvironmentTab } from './tabs';
@@ -48,7 +51,7 @@ const TopologyTab = lazy(() => import('../topology/TopologyTab').then((module) =
 
 /** One environment: what is in it, and what was done to it. */
 export function EnvironmentPage() {
-  const text = useText();
+  const { text, language } = useLanguage();
   const words = text.environments;
   const { environment } = useParams({ from: '/environments/$environment' });
   const { tab = 'components' } = useSearch({ from: '/environments/$environment' });
@@ -56,7 +59,7 @@ export function EnvironmentPage() {
   const client = useQueryClient();
   const { user, draft } = useDraft(environment);
   const details = useQuery(shownQuery(environment, draft));
-  const [dialog, setDialog] = useState<'rename' | 'delete' | 'sleep' | null>(null);
+  const [dialog, setDialog] = useState<'rename' | 'delete' | 'sleep' | 'schedule' | null>(null);
   const [deploying, setDeploying] = useState<{ draft: Draft; isNew: boolean } | null>(null);
   const begin = useMutation({ mutationFn: () => usableDraft(client, user, environment), onSuccess: setDeploying });
   const drop = useMutation({ mutationFn: (unchanged: Draft) => discard(client, user, environment, unchanged) });
@@ -64,6 +67,7 @@ export function EnvironmentPage() {
   const services = details.data?.services ?? [];
   const busy = isBusy(details.data);
   const states = useQuery(statesQuery(environment, draft?.state === 'opened' ? draft.session : undefined, busy)).data;
+  const sleeping = nextOf(useQuery(hibernationQuery(environment)).data);
   const isEmpty = details.data?.services?.length === 0 && !draft;
 
   return (
@@ -85,6 +89,13 @@ export function EnvironmentPage() {
               <FlexItem>
                 <Label variant="outline" icon={<GlobeIcon />}>
                   {text.wizard.region(region)}
+                </Label>
+              </FlexItem>
+            )}
+            {sleeping && (
+              <FlexItem>
+                <Label variant="outline" icon={<MoonIcon />}>
+                  {words.schedule.next[sleeping.does](showTime(sleeping.at, language))}
                 </Label>
               </FlexItem>
             )}
@@ -114,6 +125,13 @@ export function EnvironmentPage() {
               <FlexItem>
                 <Button variant="secondary" onClick={() => setDialog('sleep')} isDisabled={busy}>
                   {words.sleepActions[states?.state === 'asleep' ? 'wake' : 'hibernate']}
+                </Button>
+              </FlexItem>
+            )}
+            {services.length > 0 && (
+              <FlexItem>
+                <Button variant="secondary" onClick={() => setDialog('schedule')}>
+                  {words.schedule.action}
                 </Button>
               </FlexItem>
             )}
@@ -193,6 +211,7 @@ export function EnvironmentPage() {
           onClose={() => setDialog(null)}
         />
       )}
+      {dialog === 'schedule' && <ScheduleDialog environment={environment} name={details.data?.name ?? ''} onClose={() => setDialog(null)} />}
       {deploying && (
         <DeployDialog
           environment={environment}

@@ -26,6 +26,7 @@ export const findings = {
     'etcd-unanswered': 'etcd does not answer',
     'group-too-large': 'A group needs fewer nodes',
     'group-too-small': 'A group needs more nodes',
+    'hibernation-unfinished': 'A hibernation was not finished',
     'load-unknown': 'The load is not known',
     'member-silent': 'A member of etcd does not answer',
     'no-delegation': 'The environment has no standing delegation',
@@ -38,6 +39,7 @@ export const findings = {
     'pods-held': 'Pods are held on a node that is off',
     'pods-without-room': 'Pods fit on no node',
     'rotation-unfinished': 'A rotation of certificates is not finished',
+    'schedule-undelegated': 'The schedule needs a standing delegation',
     'server-changed': 'A server was changed in Nova',
     'server-failed': 'A server is in error',
     'server-gone': 'A server was deleted in Nova',
@@ -46,6 +48,8 @@ export const findings = {
     'server-without-key': 'A server has no key of Burano',
     'shares-left': 'Shares are left',
     'sign-in-unanswered': 'Tokens of Keystone are refused',
+    'sleep-due': 'The environment is to sleep',
+    'sleep-missed': 'The environment did not sleep',
     'snapshot-failed': 'A snapshot failed',
     'too-few-gateways': 'More gateways are needed',
     'too-many-gateways': 'Fewer gateways are needed',
@@ -55,6 +59,7 @@ export const findings = {
     'volumes-left': 'Volumes are left',
     'volumes-unanswered': 'The storage driver does not answer',
     'volumes-undelegated': 'Volumes need a standing delegation',
+    'wake-due': 'The environment is to wake',
   } as Record<string, string>,
   /** By the kinds of remedies; with the name of a node, or ''. */
   remedies: {
