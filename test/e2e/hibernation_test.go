@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnEnvironmentSleepsAndWakes hibernates a cluster with an application and wakes it, while the keeper looks often. The server of Burano is killed in the middle of both. At the
-// end the environment is deleted while it sleeps.
+// TestAnEnvironmentSleepsAndWakes hibernates a cluster with an application and wakes it, while the keeper looks often. The server of Burano is killed in the middle of both. Then it sleeps by a
+// schedule. At the end the environment is deleted while it sleeps.
 func TestAnEnvironmentSleepsAndWakes(t *testing.T) {
 	soakOnly(t, "it stops and starts all servers three times")
 	l := start(t)
@@ -116,6 +116,17 @@ func TestAnEnvironmentSleepsAndWakes(t *testing.T) {
 	for name, id := range before {
 		require.Equal(t, id, s.cluster.servers[name], "no server was replaced")
 	}
+
+	soon := time.Now().UTC().Add(time.Minute)
+	burano("environment", "hibernation", "set", "scaling", "--sleep", fmt.Sprintf("%d %d * * *", soon.Minute(), soon.Hour()), "--wake", fmt.Sprintf("%d %d * * *", soon.Minute(), (soon.Hour()+12)%24))
+	require.Contains(t, burano("environment", "hibernation", "show", "scaling"), soon.Format("T15:04:00Z"))
+	becomes("asleep")
+	all("SHUTOFF")
+	t.Log(burano("environment", "wake", "scaling", "--follow"))
+	l.relaunch(t, watchful...) // which looks at every environment
+	s.finds(t)
+	require.Equal(t, "awake", state(), "a user has woken it, which holds until the next time to sleep")
+	burano("environment", "hibernation", "unset", "scaling")
 
 	burano("environment", "hibernate", "scaling", "--follow")
 	burano("environment", "delete", "--yes", "scaling")
