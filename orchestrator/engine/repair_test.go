@@ -1,13 +1,18 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"gorm.io/gorm"
 
+	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/hibernation"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -139,6 +144,54 @@ func TestARepairDestroysNothingThatADeploymentLeft(t *testing.T) {
 		require.Equal(t, "success", h.ended(id).State)
 		require.Zero(t, count(h.world.Log(), "destroy beta"))
 	})
+}
+
+// TestAScheduleHibernatesAndWakesWithTheStandingDelegation has Go bodies in place of the ones that stop and start servers.
+func TestAScheduleHibernatesAndWakesWithTheStandingDelegation(t *testing.T) {
+	h := uploadedHouse(t)
+	h.stop()
+	own := h.natives
+	h.natives = func(runtime *engine.Runtime) muranopl.Natives {
+		natives := own(runtime)
+		environment := natives["io.murano"]["io.murano.Environment"]
+		environment["hibernate"] = func(ctx context.Context, _ muranopl.Call) (any, error) {
+			return nil, errors.Join(runtime.SetHibernation(ctx, store.Hibernating, []store.StoppedServer{{ID: "s"}}), runtime.SetHibernation(ctx, store.Asleep, nil))
+		}
+		environment["wake"] = func(ctx context.Context, _ muranopl.Call) (any, error) {
+			return nil, runtime.SetHibernation(ctx, store.Awake, nil)
+		}
+		return natives
+	}
+	h.start()
+	id := h.create("one")
+	h.deploy(id)
+	require.Equal(t, "success", h.ended(id).State)
+	before, err := h.store.Environments().Get(t.Context(), id)
+	require.NoError(t, err)
+	_, err = h.service.Hibernations().SetSchedule(t.Context(), demo, id, hibernation.Schedule{Zone: "UTC", Sleep: []string{"0 20 * * *"}})
+	require.NoError(t, err)
+	hibernate := store.Repair{Cloud: true, Action: store.Action{ObjectID: id, Method: store.MethodHibernate}}
+	_, err = h.submitRepair(hibernate)
+	require.ErrorIs(t, err, store.ErrRevoked, "there is no delegation")
+	_, err = h.service.Delegations().Set(t.Context(), demo, id, orchestrator.Delegate{})
+	require.NoError(t, err)
+	for _, one := range []struct{ method, state string }{{store.MethodHibernate, "asleep"}, {store.MethodWake, "awake"}} {
+		hibernate.Action.Method = one.method
+		task, err := h.submitRepair(hibernate)
+		require.NoError(t, err)
+		h.engine.Wake()
+		deployment := h.ended(id)
+		require.Equal(t, task.ID, deployment.ID)
+		require.Equal(t, "success", deployment.State, texts(h.reports(id, deployment)))
+		found, err := h.service.Hibernations().Get(t.Context(), demo, id)
+		require.NoError(t, err)
+		require.Equal(t, one.state, found.State)
+		require.True(t, found.Schedule.Delegated)
+	}
+	after, err := h.store.Environments().Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, before.Version, after.Version)
+	require.Equal(t, before.Model, after.Model)
 }
 
 func TestAProjectIsReachedOutsideOfTasksThroughTheStandingDelegationOnly(t *testing.T) {
