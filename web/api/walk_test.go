@@ -71,6 +71,7 @@ func (s *server) populate(token, mark string) possessions {
 	require.NoError(s.t, s.rows.Backups().Keep(s.t.Context(), backedUp))
 
 	s.call(token, "", "PUT", "/burano/v1/environments/"+id+"/backups/schedule", map[string]any{"hours": 24, "kept": 7}, 200)
+	s.call(token, "", "PUT", "/burano/v1/environments/"+id+"/hibernation/schedule", map[string]any{"zone": "UTC", "sleep": []string{"0 20 * * 1-5"}}, 200)
 
 	joining := store.JoinToken{EnvironmentID: id, ClusterID: object, Hash: mark, UserName: mark, Expires: store.Time(time.Now().Add(time.Hour).UnixMicro())}
 	require.NoError(s.t, s.rows.JoinTokens().Add(s.t.Context(), &joining))
