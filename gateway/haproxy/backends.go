@@ -41,7 +41,14 @@ func (t target) words(files webFiles) string {
 	case t.filters.H2C:
 		protocol = " alpn h2"
 	}
-	text := secured + "required ca-file " + authorities + " sni str(" + tls.Host + ") check-sni " + tls.Host + protocol
+	text := secured + "required ca-file " + authorities
+	if tls.Unverified {
+		text = secured + "none"
+	}
+	if tls.Host != "" {
+		text += " sni str(" + tls.Host + ") check-sni " + tls.Host
+	}
+	text += protocol
 	if tls.Certificate != "" {
 		text += " crt " + files.shown(tls.Certificate)
 	}
@@ -108,7 +115,7 @@ func withoutUntrusted(sites []route.Site, problems map[string]error) []route.Sit
 		return sites
 	}
 	bad := func(t route.Target) bool {
-		return t.Filters != nil && t.Filters.TLS != nil && (problems[t.Filters.TLS.Authorities] != nil || problems[t.Filters.TLS.Certificate] != nil && t.Filters.TLS.Certificate != "")
+		return t.Filters != nil && t.Filters.TLS != nil && (problems[t.Filters.TLS.Authorities] != nil && !t.Filters.TLS.Unverified || problems[t.Filters.TLS.Certificate] != nil && t.Filters.TLS.Certificate != "")
 	}
 	replaced := func(targets []route.Target, instead *route.Filters) []route.Target {
 		targets = slices.Clone(targets)

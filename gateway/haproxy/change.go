@@ -42,7 +42,7 @@ func (p *Proxy) Change(routes []route.Route, pools []route.Pool) (changed int, d
 		if already, twice := wanted[section]; twice {
 			had = already.Servers
 		}
-		l.Servers = serversOf(backends, l.Rules.Affinity)
+		l.Servers = serversOf(backends, l.keepsClients())
 		wanted[section] = l
 		all += len(l.Servers) - len(had)
 		return true

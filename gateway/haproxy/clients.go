@@ -142,7 +142,9 @@ func namedAuthorities(web Web) map[string]bool {
 		}
 	}
 	for tls := range backendsWithTLS(web.Sites) {
-		named[tls.Authorities] = true
+		if !tls.Unverified {
+			named[tls.Authorities] = true
+		}
 	}
 	return named
 }

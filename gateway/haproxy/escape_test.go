@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -89,6 +90,63 @@ func FuzzWhatUsersWriteStaysWhereItIs(f *testing.F) {
 			}
 		}
 		require.Equal(t, forms[like], form(t, web))
+	})
+}
+
+// ruled are users' texts in rules of Ingresses.
+type ruled struct{ regex, template, location, cookie, hash, value string }
+
+func (w ruled) web(port uint16) haproxy.Web {
+	pool := route.Pool{Namespace: "default", Service: "a", Port: "http", Backends: []route.Backend{{Address: "127.0.0.1", Port: 1, Ready: true}}}
+	rule := func(f route.Filters) route.Rule {
+		return route.Rule{Match: &route.Match{Regex: w.regex, Cookies: []route.Pair{{Name: w.cookie, Value: w.value}}}, Targets: []route.Target{{Pool: pool.Name(), Weight: 1, Filters: &f}}}
+	}
+	network := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	path := route.Path{Host: "a.org", Path: "/", Pool: route.ClosedPool("default").Name(), Rules: []route.Rule{
+		rule(route.Filters{
+			Rewrite: &route.Rewrite{Path: w.template, Regex: w.regex}, Cookie: &route.Cookie{Name: w.cookie, SameSite: "Lax"}, Hash: &route.Hash{Kind: route.HashHeader, Name: w.hash},
+			Access: &route.Access{Allow: network, Deny: network}, Limits: &route.Limits{PerSecond: 1, PerMinute: 1, Burst: 1, Connections: 1, Except: network}, Body: 1, OnlyTLS: true,
+		}),
+		rule(route.Filters{Redirect: &route.Redirect{Location: w.location, Rest: true, Code: 301}}),
+	}}
+	path.Rules[1].Match = nil
+	return haproxy.Web{HTTP: route.HTTP{Listeners: []route.Listener{{Port: port}}, Pools: []route.Pool{pool}, Sites: []route.Site{{Namespace: "default", Ingress: "a", Paths: []route.Path{path}}}}}
+}
+
+// FuzzRulesOfIngressesStayWhereTheyAre checks that no text of a rule begins another line, word or quotation. Characters of regular expressions have no meaning in strong quotation marks.
+func FuzzRulesOfIngressesStayWhereTheyAre(f *testing.F) {
+	harmless := ruled{"/a", "/a", "/a", "a", "a", "a"}
+	for _, evil := range []string{"\n", " ", `"`, `'`, `\`, "#", "%[src]", "%", "${HOME}", "$1", "}", "a b", "a\nbind :1", "(.*)", "é"} {
+		for _, w := range []ruled{{regex: "/" + evil}, {template: "/" + evil}, {location: "/" + evil}, {cookie: evil}, {hash: evil}, {value: evil}} {
+			f.Add(w.regex, w.template, w.location, w.cookie, w.hash, w.value)
+		}
+	}
+	f.Add(`/x(/|$)(.*)[a-z]{2}\.`, "/$1/%25/$2", "https://a.org/?x=%41&y=z#f", "A_b-c", "X-Y", `%[src] "a" 'b' \ # ${HOME}`)
+	port := haproxytest.FreePort(f)
+	quoted := func(lines []string) (marks []string) {
+		for _, line := range lines {
+			words := strings.Fields(line) // the file, the number of words, and, of the configuration, counts of characters
+			for i, word := range words {
+				if i < 3 || word[0] == '"' || word[0] == '\'' || word[0] == '#' {
+					marks = append(marks, word)
+				}
+			}
+		}
+		return marks
+	}
+	form0 := quoted(form(f, harmless.web(port)))
+	f.Fuzz(func(t *testing.T, regex, template, location, cookie, hash, value string) {
+		w := ruled{regex, template, location, cookie, hash, value}
+		for text, instead := range map[*string]string{&w.regex: "/a", &w.template: "/a", &w.location: "/a", &w.cookie: "a", &w.hash: "a", &w.value: "a"} {
+			if *text == "" {
+				*text = instead
+			}
+		}
+		web := w.web(port)
+		if (route.Part{Site: &web.Sites[0]}).Validate() != nil {
+			return // it reaches no gateway
+		}
+		require.ElementsMatch(t, form0, quoted(form(t, web)))
 	})
 }
 

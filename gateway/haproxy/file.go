@@ -285,9 +285,8 @@ func (f *file) add(l listener, id string) error {
 	if l.Rules.Affinity > 0 {
 		affine(backend, l.Rules.Affinity)
 	}
-	if l.Filters != nil && l.Filters.Timeout > 0 {
-		patience := l.Filters.Timeout.Milliseconds()
-		backend.ServerTimeout = &patience
+	if l.Filters != nil {
+		shape(backend, l)
 	}
 	if l.Filters != nil && l.Filters.Retry != nil {
 		retried(backend, l.Filters.Retry)

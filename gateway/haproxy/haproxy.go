@@ -151,6 +151,7 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 	p.settled = nil
 
 	asked := ports(routes, web)
+	web.HTTP = web.Expand()
 	web = p.secure(ctx, web, outcome.Refused)
 	running, runningErr := p.running()
 	wanted, pools := p.plan(ctx, routes, web, running, outcome.Refused)
@@ -306,7 +307,7 @@ func (p *Proxy) plan(
 				return
 			}
 		}
-		l.Servers = serversOf(backends, l.Rules.Affinity)
+		l.Servers = serversOf(backends, l.keepsClients())
 		wanted[l.Section] = l
 	}
 	for _, r := range routes {

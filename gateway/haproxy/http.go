@@ -64,7 +64,7 @@ func portListener(l route.Listener, sites []route.Site, files webFiles) listener
 		return wanted
 	}
 	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS, Passes: l.Passes, Names: l.Passes && l.Names}
-	wanted.Requests = requestRules(files, !l.NoIngress, setsOf(sites, l.Port, mark(l)), l.TLS && separates(sites, l.Port), l.Port)
+	wanted.Requests = requestRules(files, !l.NoIngress, setsOf(sites, l.Port, mark(l)), regexesOf(sites, l.Port, mark(l)), l.TLS && separates(sites, l.Port), l.Port)
 	wanted.Rules.AcceptProxy, wanted.Log, wanted.Compress = l.AcceptProxy, l.AccessLog, l.Compress
 	if wanted.Log {
 		wanted.Requests = append(captures(), wanted.Requests...)
@@ -110,7 +110,7 @@ const (
 // This is the meaning of Ingresses; sets are the additions of Gateway API.
 //
 // Where separate is true, requests for another listener of a Gateway than that of their session are refused.
-func requestRules(files webFiles, ingresses bool, sets []set, separate bool, port uint16) models.HTTPRequestRules {
+func requestRules(files webFiles, ingresses bool, sets []set, regexes []regexPath, separate bool, port uint16) models.HTTPRequestRules {
 	var rules models.HTTPRequestRules
 	set := func(name, expression, condition, test string) {
 		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeSetDashVar, VarScope: "txn", VarName: name, VarExpr: expression, Cond: condition, CondTest: test})
@@ -130,8 +130,8 @@ func requestRules(files webFiles, ingresses bool, sets []set, separate bool, por
 	if len(sets) > 0 && separate {
 		set("ingress", "int(1)", "if", found)
 	}
-	if len(sets) > 0 {
-		rules = append(rules, choose(sets, files)...)
+	if len(sets)+len(regexes) > 0 {
+		rules = append(rules, choose(sets, regexes, files)...)
 	}
 	if len(sets) > 0 && separate {
 		rules = append(rules, misdirected(port, files)...)

@@ -47,7 +47,7 @@ func setsOf(sites []route.Site, port uint16, mark string) []set {
 	for _, site := range byAge(sites) {
 		for _, path := range site.Paths {
 			key := markedKey(port, mark, path.Match)
-			if path.Port != port || seen[key] {
+			if path.Port != port || seen[key] || regexOf(path.Match) != "" {
 				continue
 			}
 			seen[key] = true
@@ -60,7 +60,7 @@ func setsOf(sites []route.Site, port uint16, mark string) []set {
 	}
 	method := func(s set) int { return min(len(s.match.Method), 1) }
 	slices.SortStableFunc(sets, func(a, b set) int {
-		return cmp.Or(method(b)-method(a), len(b.match.Headers)-len(a.match.Headers), len(b.match.Queries)-len(a.match.Queries))
+		return cmp.Or(method(b)-method(a), len(b.match.Headers)-len(a.match.Headers), len(b.match.Cookies)-len(a.match.Cookies), len(b.match.Queries)-len(a.match.Queries))
 	})
 	return sets
 }
@@ -86,7 +86,9 @@ func score(p route.Path) int {
 		score = named
 	}
 	score *= paths
-	if p.Exact {
+	if regex := regexOf(p.Match); regex != "" {
+		score += len(regex)
+	} else if p.Exact {
 		score += paths / 2
 	} else {
 		score += len(strings.TrimRight(p.Path, "/"))
@@ -139,7 +141,7 @@ func wild(depth int) string { return "wild" + strconv.Itoa(depth) }
 func wildcards(depth int) string { return `regsub(^` + strings.Repeat(`[^.]+[.]`, depth) + `,*.)` }
 
 // choose finds the best entry of all sets, where requestRules found one of Ingresses, or none.
-func choose(sets []set, files webFiles) models.HTTPRequestRules {
+func choose(sets []set, regexes []regexPath, files webFiles) models.HTTPRequestRules {
 	var l ruleList
 	for depth := range deepest {
 		l.set(wild(depth+1), "var(txn.host),"+wildcards(depth+1))
@@ -150,14 +152,8 @@ func choose(sets []set, files webFiles) models.HTTPRequestRules {
 	for _, s := range sets {
 		l.set("meets", "int(1)")
 		unless := func(condition string) { l.set("meets", "int(0)", "!{ "+condition+" }") }
-		if s.match.Method != "" {
-			unless("method " + s.match.Method)
-		}
-		for _, header := range s.match.Headers {
-			unless(fmt.Sprintf("req.fhdr(%s),hex -m str %s", header.Name, hexadecimal(header.Value)))
-		}
-		for _, query := range s.match.Queries {
-			unless(fmt.Sprintf("url_param(%s),url_dec(1),hex -m str %s", query.Name, hexadecimal(query.Value)))
+		for _, condition := range conditions(s.match) {
+			unless(condition)
 		}
 		const meets, none = "{ var(txn.meets) -m int 1 }", "!{ var(txn.candidate) -m found }"
 		l.rules = append(l.rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeUnsetDashVar, VarScope: "txn", VarName: "candidate"})
@@ -166,14 +162,36 @@ func choose(sets []set, files webFiles) models.HTTPRequestRules {
 			l.set("candidate", fmt.Sprintf("%s),map_str(%s)", key, files.ruleExact()), meets, none)
 			l.set("candidate", fmt.Sprintf("%s,/),map_beg(%s)", key, files.ruleBelow()), meets, none)
 		}
-		const candidate = "{ var(txn.candidate) -m found }"
-		l.set("rank", "var(txn.candidate),field(3,:),add(0)", candidate)
-		l.set("ahead", "var(txn.rank),sub(txn.best)", candidate)
-		const better = "{ var(txn.ahead) -m int gt 0 }"
-		l.set("best", "var(txn.rank)", candidate, better)
-		l.set("found", "var(txn.candidate)", candidate, better)
+		l.better()
 	}
+	l.regexes(regexes, files)
 	return l.rules
+}
+
+// better takes the candidate where its rank is the best until now.
+func (l *ruleList) better() {
+	const candidate, better = "{ var(txn.candidate) -m found }", "{ var(txn.ahead) -m int gt 0 }"
+	l.set("rank", "var(txn.candidate),field(3,:),add(0)", candidate)
+	l.set("ahead", "var(txn.rank),sub(txn.best)", candidate)
+	l.set("best", "var(txn.rank)", candidate, better)
+	l.set("found", "var(txn.candidate)", candidate, better)
+}
+
+// conditions are the conditions of a match, but for its path.
+func conditions(m route.Match) (list []string) {
+	if m.Method != "" {
+		list = append(list, "method "+m.Method)
+	}
+	for _, header := range m.Headers {
+		list = append(list, fmt.Sprintf("req.fhdr(%s),hex -m str %s", header.Name, hexadecimal(header.Value)))
+	}
+	for _, query := range m.Queries {
+		list = append(list, fmt.Sprintf("url_param(%s),url_dec(1),hex -m str %s", query.Name, hexadecimal(query.Value)))
+	}
+	for _, cookie := range m.Cookies {
+		list = append(list, fmt.Sprintf("req.cook(%s),hex -m str %s", cookie.Name, hexadecimal(cookie.Value)))
+	}
+	return list
 }
 
 // chooseShare chooses the section that a request goes to.
@@ -335,6 +353,10 @@ func (p *pages) rules(h route.HTTP, wanted map[string]listener) {
 			if path.Exact {
 				entries = p.ruleExact
 			}
+			if regexOf(path.Match) != "" {
+				enter(p.ruleExact, regexKey(path.Port, marks[path.Port])+regexName(path), entry(section, path, count))
+				continue
+			}
 			enter(entries, markedKey(path.Port, marks[path.Port], path.Match)+path.Key(), entry(section, path, count))
 		}
 		for _, session := range slices.Concat(site.Sessions, site.Connections) {
@@ -370,7 +392,7 @@ func (p *pages) rules(h route.HTTP, wanted map[string]listener) {
 }
 
 // filterRules are the changes to requests in the backend of a target, and to answers.
-func filterRules(f *route.Filters) (requests models.HTTPRequestRules, responses models.HTTPResponseRules) {
+func filterRules(f *route.Filters, section string) (requests models.HTTPRequestRules, responses models.HTTPResponseRules) {
 	var l ruleList
 	add := func(rule models.HTTPRequestRule) { l.rules = append(l.rules, &rule) }
 	if f.Status != 0 {
@@ -378,6 +400,7 @@ func filterRules(f *route.Filters) (requests models.HTTPRequestRules, responses 
 		add(models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeReturn, ReturnStatusCode: &status})
 		return l.rules, nil
 	}
+	admit(&l, f, section)
 	if f.CORS != nil {
 		preflight, answers := corsRules(f.CORS)
 		l.rules, responses = append(l.rules, preflight...), answers
@@ -393,7 +416,9 @@ func filterRules(f *route.Filters) (requests models.HTTPRequestRules, responses 
 			add(models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeAddDashHeader, HdrName: pair.Name, HdrFormat: literal(pair.Value)})
 		}
 	}
-	if r := f.Rewrite; r != nil {
+	if r := f.Rewrite; r != nil && r.Regex != "" {
+		add(models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeReplaceDashPath, PathMatch: pattern(r.Regex), PathFmt: template(r.Path)})
+	} else if r != nil {
 		format := literal(r.Path)
 		if r.Prefix != nil {
 			l.set("rest", fmt.Sprintf("path,bytes(%d)", *r.Prefix))
@@ -407,7 +432,9 @@ func filterRules(f *route.Filters) (requests models.HTTPRequestRules, responses 
 	if f.Host != "" {
 		add(models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeSetDashHeader, HdrName: "Host", HdrFormat: f.Host})
 	}
-	if r := f.Redirect; r != nil {
+	if r := f.Redirect; r != nil && (r.Location != "" || r.Scheme == "") {
+		l.rules = append(l.rules, away(r)...)
+	} else if r != nil {
 		to := r.Scheme + "://" + cmp.Or(r.Host, "%[var(txn.host)]")
 		if r.Scheme == "http" && r.Port != route.HTTPPort || r.Scheme == "https" && r.Port != route.HTTPSPort {
 			to += ":" + strconv.Itoa(int(r.Port))
@@ -442,7 +469,10 @@ func retried(backend *models.Backend, r *route.Retry) {
 
 // filters puts filters into a backend that has none.
 func (f *file) filters(section string, filters *route.Filters, id string) error {
-	requests, responses := filterRules(filters)
+	if err := f.client.ReplaceAcls("backend", section, networks(filters), id, 0); err != nil {
+		return err
+	}
+	requests, responses := filterRules(filters, section)
 	if err := f.client.ReplaceHTTPRequestRules("backend", section, requests, id, 0); err != nil {
 		return err
 	}

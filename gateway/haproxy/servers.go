@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/haproxytech/client-native/v6/models"
 
@@ -95,7 +94,7 @@ func servers(all map[string]listener) (sum int) {
 // left out.
 //
 // With affinity, terminating ones are left out, too, while others are ready: HAProxy sends its clients to a server that drains. Their connections last.
-func serversOf(backends []route.Backend, affinity time.Duration) []server {
+func serversOf(backends []route.Backend, affinity bool) []server {
 	anyReady := slices.ContainsFunc(backends, func(b route.Backend) bool { return b.Ready })
 	list := make([]server, 0, len(backends))
 	for _, b := range backends {
@@ -108,7 +107,7 @@ func serversOf(backends []route.Backend, affinity time.Duration) []server {
 		switch {
 		case b.Ready, b.Draining && !anyReady:
 			s.State = ready
-		case b.Draining && affinity == 0:
+		case b.Draining && !affinity:
 			s.State = draining
 		default:
 			continue
@@ -135,7 +134,7 @@ func (c change) String() string {
 // last, so that at no instant there are fewer servers than before or after.
 func changes(are []server, wanted listener) (list []change) {
 	var ids map[netip.AddrPort]string
-	if wanted.Rules.Affinity > 0 {
+	if wanted.hashed() {
 		ids = identified(wanted.Servers)
 	}
 	add := func(s server, isNew bool) {

@@ -15,10 +15,10 @@ func TestDrainingBackendsServeOnlyWhenNobodyElseDoes(t *testing.T) {
 	one, two := route.Backend{Address: "10.0.0.1", Port: 80, Draining: true}, route.Backend{Address: "10.0.0.2", Port: 80, Ready: true}
 	gone := route.Backend{Address: "10.0.0.3", Port: 80}
 	require.Equal(t, []server{{"10.0.0.1-80", netip.MustParseAddrPort("10.0.0.1:80"), draining}, {"10.0.0.2-80", netip.MustParseAddrPort("10.0.0.2:80"), ready}},
-		serversOf([]route.Backend{two, one, gone}, 0))
-	require.Equal(t, []server{{"10.0.0.1-80", netip.MustParseAddrPort("10.0.0.1:80"), ready}}, serversOf([]route.Backend{one, gone}, 0))
-	require.Equal(t, []server{{"fd00::1-80", netip.MustParseAddrPort("[fd00::1]:80"), ready}}, serversOf([]route.Backend{{Address: "fd00::1", Port: 80, Ready: true}}, 0))
-	require.Empty(t, serversOf(nil, 0))
+		serversOf([]route.Backend{two, one, gone}, false))
+	require.Equal(t, []server{{"10.0.0.1-80", netip.MustParseAddrPort("10.0.0.1:80"), ready}}, serversOf([]route.Backend{one, gone}, false))
+	require.Equal(t, []server{{"fd00::1-80", netip.MustParseAddrPort("[fd00::1]:80"), ready}}, serversOf([]route.Backend{{Address: "fd00::1", Port: 80, Ready: true}}, false))
+	require.Empty(t, serversOf(nil, false))
 }
 
 func TestServersFollowAnyHistoryOfBackends(t *testing.T) {
@@ -43,7 +43,7 @@ func TestServersFollowAnyHistoryOfBackends(t *testing.T) {
 		slices.SortFunc(now, compareServers)
 
 		for range rapid.IntRange(1, 10).Draw(t, "changes") {
-			wanted := serversOf(anyBackends.Draw(t, "next"), 0)
+			wanted := serversOf(anyBackends.Draw(t, "next"), false)
 			before := slices.Clone(now)
 			// The commands, one after the other, lead from the one to the other, and never leave fewer servers than the smaller of both.
 			atLeast := min(countOf(now, ready), countOf(wanted, ready))

@@ -178,7 +178,7 @@ const (
 // place puts the servers of a listener into its section, in the place of others.
 func (t text) place(l listener, checks checks) {
 	var section strings.Builder
-	protocol, affinity := l.protocol(), l.Rules.Affinity > 0
+	protocol, affinity := l.protocol(), l.hashed()
 	for line := range strings.Lines(t.sections[backendKey(l.Section)]) {
 		if !strings.HasPrefix(line, serverIndent) {
 			section.WriteString(line)

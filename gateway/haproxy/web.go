@@ -91,7 +91,7 @@ func (w webFiles) write(ctx context.Context, web Web, wanted map[string]listener
 	for _, site := range web.Sites {
 		for _, path := range site.Paths {
 			section := poolSection(path.Pool)
-			if _, there := wanted[section]; !there || path.Port != 0 {
+			if _, there := wanted[section]; !there || path.Port != 0 || len(path.Rules) > 0 {
 				continue
 			}
 			entries := p.below

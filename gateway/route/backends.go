@@ -12,6 +12,8 @@ type BackendTLS struct {
 	Authorities string `json:"authorities,omitempty"` // the name of the bundle that signs their certificates; "": the well-known ones of a gateway's system
 	Host        string `json:"host"`                  // the name that is asked for, and that the certificate has
 	Certificate string `json:"certificate,omitempty"` // namespace/name of the Secret with the certificate that the gateway shows; "": none
+	// Unverified means that any certificate will do, as for Ingresses; Host may be empty then.
+	Unverified bool `json:"unverified,omitempty"`
 	// Pool is the pool, in etcd alone (see Target.MarshalJSON).
 	Pool string `json:"pool,omitempty"`
 }
@@ -30,7 +32,7 @@ func (b *BackendTLS) validate() error {
 	if b.Certificate != "" && !secretForm.MatchString(b.Certificate) {
 		return fmt.Errorf("%.100q is not a Secret", b.Certificate)
 	}
-	if b.Host == "" {
+	if b.Host == "" && !b.Unverified {
 		return fmt.Errorf("a backend with TLS has a name")
 	}
 	return validName(b.Host)
@@ -84,9 +86,15 @@ func (s Site) Secrets() map[string]bool {
 func (s Site) Targets() func(yield func(*Target) bool) {
 	return func(yield func(*Target) bool) {
 		for _, path := range s.Paths {
-			for i := range path.Targets {
-				if target := &path.Targets[i]; !yield(target) || !target.mirrored(yield) {
-					return
+			lists := [][]Target{path.Targets}
+			for _, rule := range path.Rules {
+				lists = append(lists, rule.Targets)
+			}
+			for _, list := range lists {
+				for i := range list {
+					if target := &list[i]; !yield(target) || !target.mirrored(yield) {
+						return
+					}
 				}
 			}
 		}

@@ -108,6 +108,8 @@ type Path struct {
 	Targets []Target `json:"targets,omitempty"` // instead of Pool
 	// Gateways are the only ones that serve it; none: all.
 	Gateways []string `json:"gateways,omitempty"`
+	// Rules treat the requests of a path without a port, instead of Pool; the first whose match is met counts. A gateway of an earlier release uses Pool.
+	Rules []Rule `json:"rules,omitempty"`
 }
 
 // Key is the host, * for any, with the path; a path with its subpaths ends with one slash. Equivalent paths of one kind have the same key.

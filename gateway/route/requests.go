@@ -1,6 +1,7 @@
 package route
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -33,6 +34,9 @@ type Match struct {
 	Method  string `json:"method,omitempty"`
 	Headers []Pair `json:"headers,omitempty"`
 	Queries []Pair `json:"queries,omitempty"`
+	// Of rules of Ingresses alone:
+	Cookies []Pair `json:"cookies,omitempty"`
+	Regex   string `json:"regex,omitempty"` // of the path, see ValidRegex
 }
 
 // Pair is a header, or a parameter of a query, and its value.
@@ -62,6 +66,15 @@ type Filters struct {
 	TLS      *BackendTLS   `json:"tls,omitempty"`
 	Mirrors  *Mirrors      `json:"mirrors,omitempty"`
 	Retry    *Retry        `json:"retry,omitempty"`
+
+	// Of rules of Ingresses alone, which gateways of earlier releases do not serve:
+	Access  *Access       `json:"access,omitempty"`
+	Limits  *Limits       `json:"limits,omitempty"`
+	Cookie  *Cookie       `json:"cookie,omitempty"`
+	Hash    *Hash         `json:"hash,omitempty"`
+	OnlyTLS bool          `json:"onlyTLS,omitempty"` // requests without TLS are redirected to HTTPS
+	Body    int64         `json:"body,omitempty"`    // maximum of its bytes; 0: any
+	Connect time.Duration `json:"connect,omitempty"` // until a backend takes a connection; 0: the default
 }
 
 // CORS are pages of which origins may read answers. A gateway of an earlier release says nothing of it.
@@ -115,14 +128,20 @@ type Rewrite struct {
 	Path string `json:"path"`
 	// Prefix is how many bytes of the path asked for it replaces; nil: all.
 	Prefix *int `json:"prefix,omitempty"`
+	// Regex matches the path; $1 to $9 in Path are its groups.
+	Regex string `json:"regex,omitempty"`
 }
 
 // Redirect sends the client elsewhere, by the path that is asked for or that Rewrite gives.
 type Redirect struct {
-	Scheme string `json:"scheme"`
+	Scheme string `json:"scheme"`         // of Ingresses "": that of the request
 	Host   string `json:"host,omitempty"` // "": the one asked for
 	Port   uint16 `json:"port"`
 	Code   int    `json:"code"`
+
+	// Location is the whole destination, and Rest appends the path and the query of the request to it.
+	Location string `json:"location,omitempty"`
+	Rest     bool   `json:"rest,omitempty"`
 }
 
 // Session is the destination of TLS sessions by the client's name of the server, or of all connections of a port.
@@ -178,6 +197,14 @@ func (m Match) Validate() error {
 	if err := validPairs("the headers of a match", headerForm, MaxMatchValue, m.Headers); err != nil {
 		return err
 	}
+	if m.Regex != "" {
+		if err := ValidRegex(m.Regex); err != nil {
+			return err
+		}
+	}
+	if err := validPairs("the cookies of a match", tokenForm, MaxMatchValue, m.Cookies); err != nil {
+		return err
+	}
 	return validPairs("the parameters of a match", parameterForm, MaxMatchValue, m.Queries)
 }
 
@@ -211,21 +238,8 @@ func (f Filters) Validate() error {
 	if err := validName(f.Host); err != nil {
 		return err
 	}
-	if f.Rewrite != nil {
-		if err := ValidPath(f.Rewrite.Path); err != nil {
-			return err
-		}
-		if prefix := f.Rewrite.Prefix; prefix != nil && (*prefix < 0 || *prefix > MaxPath) {
-			return fmt.Errorf("a prefix of %d bytes is none", *prefix)
-		}
-	}
-	if r := f.Redirect; r != nil {
-		if err := validName(r.Host); err != nil {
-			return err
-		}
-		if r.Scheme != "http" && r.Scheme != "https" || r.Port == 0 || !slices.Contains(redirects, r.Code) {
-			return fmt.Errorf("a redirect to the scheme %.20q, port %d with the status %d is none", r.Scheme, r.Port, r.Code)
-		}
+	if err := errors.Join(f.Rewrite.validate(), f.Redirect.validate(), f.validateIngress()); err != nil {
+		return err
 	}
 	if err := f.CORS.validate(); err != nil {
 		return err
@@ -306,7 +320,10 @@ func (p Path) validate() error {
 		if !poolForm.MatchString(p.Pool) {
 			return fmt.Errorf("%q is not a port of a Service", p.Pool)
 		}
-		return nil
+		return p.validateRules()
+	}
+	if len(p.Rules) > 0 {
+		return fmt.Errorf("a path of one port has targets")
 	}
 	if p.Pool != "" || p.Redirect {
 		return fmt.Errorf("a path of one port has targets")

@@ -1,0 +1,274 @@
+package haproxy
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/haproxytech/client-native/v6/models"
+
+	"github.com/burano/burano/gateway/route"
+)
+
+// Ingresses may have rules with regular expressions, and filters that Gateway API lacks: who may come, how often, and how a backend is chosen. Expressions
+// are parts of the configuration in strong quotation marks. Their form has none, and no spaces.
+
+// regexPath is a path of a port that is given by a regular expression.
+type regexPath struct {
+	path route.Path
+	key  string // begins the keys of its port
+}
+
+func regexOf(m *route.Match) string {
+	if m == nil {
+		return ""
+	}
+	return m.Regex
+}
+
+func regexKey(port uint16, mark string) string { return markedKey(port, mark+".regex", nil) }
+
+// regexName identifies a path with a regular expression, with its host and further conditions.
+func regexName(p route.Path) string {
+	said, _ := json.Marshal([]any{p.Host, p.Match})
+	return fmt.Sprintf("%.12x", sha256.Sum256(said))
+}
+
+// regexesOf returns the paths of a port with regular expressions, the best ones first: longer ones as ingress-nginx has it, and with more conditions.
+func regexesOf(sites []route.Site, port uint16, mark string) (list []regexPath) {
+	seen := make(map[string]bool)
+	for _, site := range byAge(sites) {
+		for _, path := range site.Paths {
+			if name := regexName(path); path.Port == port && regexOf(path.Match) != "" && !seen[name] {
+				seen[name] = true
+				list = append(list, regexPath{path, regexKey(port, mark)})
+			}
+		}
+	}
+	more := func(p regexPath) int { return 2*len(p.path.Match.Headers) + len(p.path.Match.Cookies) }
+	slices.SortStableFunc(list, func(a, b regexPath) int {
+		return cmp.Or(score(b.path)-score(a.path), more(b)-more(a), strings.Compare(regexName(a.path), regexName(b.path)))
+	})
+	return list
+}
+
+// longestForRegex bounds the work of a regular expression. It is more than paths of Ingresses have.
+const longestForRegex = route.MaxPath
+
+// pattern is a regular expression in the configuration.
+func pattern(regex string) string { return "'(?i)^(?:" + regex + ")'" }
+
+// template is a path with groups of a regular expression in the configuration.
+func template(path string) string {
+	return "'" + strings.NewReplacer("%", "%%", "$", `\`).Replace(path) + "'"
+}
+
+// regexes finds the best path with a regular expression, and takes it where it is better than the others.
+func (l *ruleList) regexes(list []regexPath, files webFiles) {
+	if len(list) == 0 {
+		return
+	}
+	for _, one := range list {
+		met := append(hostIs(one.path.Host), "!{ var(txn.regex) -m found }", fmt.Sprintf("{ path,length -m int le %d }", longestForRegex))
+		for _, further := range conditions(*one.path.Match) {
+			met = append(met, "{ "+further+" }")
+		}
+		l.set("regex", "str("+regexName(one.path)+")", append(met, "{ path -m reg "+pattern(one.path.Match.Regex)+" }")...)
+	}
+	l.rules = append(l.rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeUnsetDashVar, VarScope: "txn", VarName: "candidate"})
+	l.set("candidate", fmt.Sprintf("str(%s),concat(,txn.regex),map_str(%s)", list[0].key, files.ruleExact()), "{ var(txn.regex) -m found }")
+	l.better()
+}
+
+// hostIs are the conditions of a request for a host.
+func hostIs(host string) []string {
+	switch {
+	case host == "":
+		return nil
+	case strings.HasPrefix(host, "*"):
+		return []string{"{ var(txn.host) -m end " + host[1:] + " }"}
+	}
+	return []string{"{ var(txn.host) -m str " + host + " }"}
+}
+
+// Names of the networks of a backend.
+const (
+	aclAllowed   = "allowed"
+	aclDenied    = "denied"
+	aclUnlimited = "unlimited"
+)
+
+// networks are the networks that filters name.
+func networks(f *route.Filters) (acls models.Acls) {
+	add := func(name string, list []netip.Prefix) {
+		for some := range slices.Chunk(list, perLine) {
+			texts := make([]string, len(some))
+			for i, one := range some {
+				texts[i] = one.String()
+			}
+			acls = append(acls, &models.ACL{ACLName: name, Criterion: "src", Value: strings.Join(texts, " ")})
+		}
+	}
+	if f.Access != nil {
+		add(aclAllowed, f.Access.Allow)
+		add(aclDenied, f.Access.Deny)
+	}
+	if f.Limits != nil {
+		add(aclUnlimited, f.Limits.Except)
+	}
+	return acls
+}
+
+// admit puts the rules in front by which requests are refused: plain ones, ones of other clients, too many, and too large ones.
+func admit(l *ruleList, f *route.Filters, section string) {
+	deny := func(status int, kind, test string) {
+		code := int64(status)
+		l.rules = append(l.rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeDeny, DenyStatus: &code, Cond: kind, CondTest: test})
+	}
+	if f.OnlyTLS {
+		code := int64(http.StatusPermanentRedirect)
+		l.rules = append(l.rules, &models.HTTPRequestRule{
+			Type: models.HTTPRequestRuleTypeRedirect, RedirType: models.HTTPRequestRuleRedirTypePrefix, RedirValue: "https://%[var(txn.host)]", RedirCode: &code,
+			Cond: "unless", CondTest: "{ ssl_fc }",
+		})
+	}
+	if a := f.Access; a != nil {
+		if len(a.Deny) > 0 {
+			deny(http.StatusForbidden, "if", aclDenied)
+		}
+		if len(a.Allow) > 0 {
+			deny(http.StatusForbidden, "unless", aclAllowed)
+		}
+	}
+	if limits := f.Limits; limits != nil {
+		limited := ""
+		if len(limits.Except) > 0 {
+			limited = " !" + aclUnlimited
+		}
+		over := func(count string, most int) {
+			if most > 0 {
+				deny(http.StatusServiceUnavailable, "if", fmt.Sprintf("{ src,table_%s(%s) ge %d }%s", count, section, most, limited))
+			}
+		}
+		// A client that is refused is not counted.
+		over("http_req_rate", limits.PerSecond*limits.Burst)
+		over("gpc0_rate", limits.PerMinute*limits.Burst)
+		over("conn_cur", limits.Connections)
+		counter := int64(1) // another than that of all ports has (see base)
+		track := &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeTrackDashSc, TrackScStickCounter: &counter, TrackScKey: "src"}
+		count := &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeScDashIncDashGpc0, ScID: counter}
+		rules := models.HTTPRequestRules{track}
+		if limits.PerMinute > 0 {
+			rules = append(rules, count)
+		}
+		for _, rule := range rules {
+			if limited != "" {
+				rule.Cond, rule.CondTest = "unless", aclUnlimited
+			}
+		}
+		l.rules = append(l.rules, rules...)
+	}
+	if f.Body > 0 {
+		deny(http.StatusRequestEntityTooLarge, "if", fmt.Sprintf("{ req.body_size gt %d }", f.Body))
+	}
+}
+
+// away is a redirect to a whole location, or to another host in the request's scheme.
+func away(r *route.Redirect) (rules models.HTTPRequestRules) {
+	code := int64(r.Code)
+	add := func(kind, to, condition string) {
+		rule := &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeRedirect, RedirType: kind, RedirValue: to, RedirCode: &code}
+		if condition != "" {
+			rule.Cond, rule.CondTest = condition, "{ ssl_fc }"
+		}
+		rules = append(rules, rule)
+	}
+	switch {
+	case r.Location != "" && r.Rest:
+		add(models.HTTPRequestRuleRedirTypeLocation, literal(r.Location)+"%[pathq]", "")
+	case r.Location != "":
+		add(models.HTTPRequestRuleRedirTypeLocation, literal(r.Location), "")
+	default:
+		add(models.HTTPRequestRuleRedirTypePrefix, "https://"+r.Host, "if")
+		add(models.HTTPRequestRuleRedirTypePrefix, "http://"+r.Host, "unless")
+	}
+	return rules
+}
+
+// keepsClients reports whether clients keep their servers.
+func (l listener) keepsClients() bool {
+	return l.Rules.Affinity > 0 || l.Filters != nil && l.Filters.Cookie != nil
+}
+
+// hashed reports whether the places of servers among the others decide which requests they get.
+func (l listener) hashed() bool {
+	return l.Rules.Affinity > 0 || l.Filters != nil && l.Filters.Hash != nil
+}
+
+// shape gives a backend the form that filters demand, beside their rules.
+func shape(backend *models.Backend, l listener) {
+	f := l.Filters
+	if f.Timeout > 0 {
+		patience := f.Timeout.Milliseconds()
+		backend.ServerTimeout = &patience
+	}
+	if f.Connect > 0 {
+		patience := f.Connect.Milliseconds()
+		backend.ConnectTimeout = &patience
+	}
+	if f.Hash != nil {
+		balance(backend, *f.Hash)
+	}
+	if c := f.Cookie; c != nil {
+		backend.Cookie = cookie(*c)
+		// All gateways give a server the same value.
+		backend.DynamicCookieKey = l.Section
+	}
+	if limits := f.Limits; limits != nil {
+		size, store := int64(clientsKept), "conn_cur"
+		burst := time.Duration(limits.Burst)
+		expire := max(burst*time.Second, 10*time.Second)
+		if limits.PerSecond > 0 {
+			store += fmt.Sprintf(",http_req_rate(%d)", (burst * time.Second).Milliseconds())
+		}
+		if limits.PerMinute > 0 {
+			store += fmt.Sprintf(",gpc0_rate(%d)", (burst * time.Minute).Milliseconds())
+			expire = burst * time.Minute
+		}
+		milliseconds := max(expire, l.Rules.Affinity).Milliseconds()
+		backend.StickTable = &models.ConfigStickTable{Type: models.ConfigStickTableTypeIPV6, Size: &size, Expire: &milliseconds, Store: store}
+	}
+}
+
+func cookie(c route.Cookie) *models.Cookie {
+	out := &models.Cookie{Name: &c.Name, Type: models.CookieTypeInsert, Indirect: true, Nocache: true, Httponly: true, Dynamic: true, Secure: c.Secure}
+	if c.MaxAge > 0 {
+		out.Attrs = append(out.Attrs, &models.Attr{Value: fmt.Sprintf("Max-Age=%d", int64(c.MaxAge.Seconds()))})
+	}
+	if c.SameSite != "" {
+		out.Attrs = append(out.Attrs, &models.Attr{Value: "SameSite=" + c.SameSite})
+	}
+	return out
+}
+
+// balance has a backend choose servers by a value of requests, on a consistent hash: when a server goes, others keep their requests.
+func balance(backend *models.Backend, h route.Hash) {
+	algorithm := models.BalanceAlgorithmSource
+	out := &models.Balance{Algorithm: &algorithm}
+	switch h.Kind {
+	case route.HashURI:
+		algorithm, out.URIWhole = models.BalanceAlgorithmURI, true
+	case route.HashHeader:
+		algorithm, out.HdrName = models.BalanceAlgorithmHdr, h.Name
+	case route.HashQuery:
+		algorithm, out.URLParam = models.BalanceAlgorithmURLParam, h.Name
+	}
+	backend.Balance = out
+	backend.HashType = &models.HashType{Method: models.HashTypeMethodConsistent, Function: models.HashTypeFunctionSdbm, Modifier: models.HashTypeModifierAvalanche}
+}
