@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,8 +95,10 @@ func SitesOf(w World) Sites {
 		b.add(ingress)
 	}
 	for i, ingress := range s.ours {
-		b.fallbacks(ingress, &s.HTTP.Sites[i])
+		b.fallbacks(ingress, i, &s.HTTP.Sites[i])
 	}
+	b.canaries()
+	b.others()
 	b.uncertified()
 	if len(s.ours) > 0 {
 		s.wanted = []route.Listener{{Port: route.HTTPPort, Since: s.ours[0].CreationTimestamp.UTC()}}
@@ -105,6 +108,7 @@ func SitesOf(w World) Sites {
 		https.Since = s.ours[first].CreationTimestamp.UTC()
 		s.wanted = append(s.wanted, https)
 	}
+	s.Authorities = b.authorities()
 	if w.GatewayAPI != nil {
 		g := gatewayBuilder{builder: &b, api: *w.GatewayAPI, nodes: w.Gateways, parents: make(map[parentKey]*listenerGroup), namespaces: make(map[string]labels.Set), ports: make(map[uint16]*route.Listener), uses: make(map[uint16][]use), udp: make(map[uint16]route.UDP)}
 		for _, l := range s.wanted {
@@ -219,6 +223,7 @@ type builder struct {
 	certified  map[string]*networking.Ingress // the owner of the certificate of a host
 	configMaps map[types.NamespacedName]*core.ConfigMap
 	bundles    map[string]route.Authorities // by their names
+	wishes     []wished                     // of ours
 }
 
 func (b *builder) complain(ingress *networking.Ingress, reason, format string, arguments ...any) {
@@ -231,12 +236,37 @@ func (b *builder) complain(ingress *networking.Ingress, reason, format string, a
 func (b *builder) add(ingress *networking.Ingress) {
 	site := route.Site{Namespace: ingress.Namespace, Ingress: ingress.Name}
 	safe := b.certificates(ingress, &site)
-	redirect, err := redirectWish(ingress.Annotations)
-	if err != nil {
-		b.complain(ingress, ReasonAnnotation, "%v", err)
+	w := b.wishOf(ingress)
+	b.wishes = append(b.wishes, w)
+	redirects := func(host string) bool { return w.redirect == yes || w.redirect == unsaid && safe(host) }
+	if w.Canary == nil {
+		b.serve(ingress, &site, w, redirects)
 	}
-	redirects := func(host string) bool { return redirect == yes || redirect == unsaid && safe(host) }
-	for _, rule := range ingress.Spec.Rules {
+	b.HTTP.Sites = append(b.HTTP.Sites, site)
+}
+
+// rulesOf are the rules of an Ingress by host, with those of further hosts.
+func rulesOf(ingress *networking.Ingress, w wished) []networking.IngressRule {
+	rules := slices.Clone(ingress.Spec.Rules)
+	for _, alias := range w.Aliases {
+		if len(ingress.Spec.Rules) > 0 {
+			rule := ingress.Spec.Rules[0]
+			rule.Host = alias
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+// serve adds the paths of an Ingress to its site.
+func (b *builder) serve(ingress *networking.Ingress, site *route.Site, w wished, redirects func(host string) bool) {
+	for _, rule := range rulesOf(ingress, w) {
+		if w.AppRoot != "" && route.ValidHost(rule.Host) == nil {
+			root := route.Path{Host: rule.Host, Path: "/", Exact: true, Redirect: redirects(rule.Host)}
+			if b.claim(ingress, root, "") == nil {
+				site.Paths = append(site.Paths, b.answer(ingress, w, root, route.Redirect{Location: w.AppRoot, Code: http.StatusFound}))
+			}
+		}
 		if rule.HTTP == nil { // everything of the host goes to the default backend: see fallbacks
 			if ingress.Spec.DefaultBackend == nil {
 				b.complain(ingress, ReasonPath, "requests for the host %q are answered with 404: its rule has no paths, and the Ingress no default backend.", rule.Host)
@@ -244,46 +274,65 @@ func (b *builder) add(ingress *networking.Ingress) {
 			continue
 		}
 		for _, path := range rule.HTTP.Paths {
-			wanted := route.Path{Host: rule.Host, Path: cmp.Or(path.Path, "/"), Exact: path.PathType != nil && *path.PathType == networking.PathTypeExact, Redirect: redirects(rule.Host)}
+			wanted, regex, w := pathOf(rule.Host, path), "", w
+			wanted.Redirect = redirects(rule.Host)
+			if w.PathIsRegex(wanted.Path, wanted.Exact) {
+				regex = wanted.Path
+				wanted.Path = route.LiteralPath(regex)
+				if err := route.ValidRegex(regex); err != nil { // a path of another Ingress above it must not get its requests
+					b.complain(ingress, ReasonPath, "requests for paths below %s are answered with 503: %v", wanted.Path, err)
+					w.refused, regex = true, ""
+				}
+			}
 			if err := errors.Join(route.ValidHost(wanted.Host), route.ValidPath(wanted.Path)); err != nil {
 				b.complain(ingress, ReasonPath, "a path is not served: %v", err)
 				continue
 			}
-			if holder := b.claim(ingress, wanted); holder != nil {
+			if holder := b.claim(ingress, wanted, regex); holder != nil {
 				b.complain(ingress, ReasonPathConflict, "the path %s of the host %q is not served by this Ingress: it belongs to the Ingress %s/%s, which is older.",
-					wanted.Path, wanted.Host, holder.Namespace, holder.Name)
+					cmp.Or(regex, wanted.Path), wanted.Host, holder.Namespace, holder.Name)
 				continue
 			}
-			if wanted.Pool = b.pool(ingress, path.Backend); wanted.Pool != "" {
-				site.Paths = append(site.Paths, wanted)
+			if w.Away == nil && !w.refused {
+				if wanted.Pool = b.pool(ingress, path.Backend); wanted.Pool == "" {
+					continue
+				}
 			}
+			site.Paths = append(site.Paths, b.rules(ingress, w, wanted, regex))
 		}
 	}
-	b.HTTP.Sites = append(b.HTTP.Sites, site)
+}
+
+// pathOf is a path of a rule as gateways match it.
+func pathOf(host string, path networking.HTTPIngressPath) route.Path {
+	return route.Path{Host: host, Path: cmp.Or(path.Path, "/"), Exact: path.PathType != nil && *path.PathType == networking.PathTypeExact}
 }
 
 // fallbacks give the default backend of an Ingress the requests for unmatched paths of its hosts; without rules it gets requests that no host matches.
-func (b *builder) fallbacks(ingress *networking.Ingress, site *route.Site) {
-	if ingress.Spec.DefaultBackend == nil {
+func (b *builder) fallbacks(ingress *networking.Ingress, i int, site *route.Site) {
+	w := b.wishes[i]
+	if ingress.Spec.DefaultBackend == nil || w.Canary != nil {
 		return
 	}
-	pool := b.pool(ingress, *ingress.Spec.DefaultBackend)
-	if pool == "" {
-		return
+	pool := ""
+	if w.Away == nil && !w.refused {
+		if pool = b.pool(ingress, *ingress.Spec.DefaultBackend); pool == "" {
+			return
+		}
 	}
-	redirect, _ := redirectWish(ingress.Annotations)
+	w.Regex = false // a default backend has no path
 	hosts := []string{""}
-	for _, rule := range ingress.Spec.Rules {
+	for _, rule := range rulesOf(ingress, w) {
 		if route.ValidHost(rule.Host) == nil && !slices.Contains(hosts, rule.Host) {
 			hosts = append(hosts, rule.Host)
 		}
 	}
 	for _, host := range hosts {
-		wanted := route.Path{Host: host, Path: "/", Pool: pool, Redirect: redirect == yes || redirect == unsaid && b.certified[host] == ingress}
-		holder := b.claim(ingress, wanted)
+		wanted := route.Path{Host: host, Path: "/", Pool: pool, Redirect: w.redirect == yes || w.redirect == unsaid && b.certified[host] == ingress}
+		holder := b.claim(ingress, wanted, "")
 		switch {
 		case holder == nil:
-			site.Paths = append(site.Paths, wanted)
+			site.Paths = append(site.Paths, b.rules(ingress, w, wanted, ""))
 		case host == "" && holder != ingress && len(ingress.Spec.Rules) == 0:
 			b.complain(ingress, ReasonPathConflict, "the default backend is not served: that of the Ingress %s/%s is older.", holder.Namespace, holder.Name)
 		}
@@ -291,16 +340,24 @@ func (b *builder) fallbacks(ingress *networking.Ingress, site *route.Site) {
 }
 
 // claim gives a path to an Ingress, or returns its holder.
-func (b *builder) claim(ingress *networking.Ingress, p route.Path) (holder *networking.Ingress) {
-	key := p.Key()
-	if p.Exact {
-		key += " exact"
-	}
+func (b *builder) claim(ingress *networking.Ingress, p route.Path, regex string) (holder *networking.Ingress) {
+	key := claimKey(p, regex)
 	if holder, taken := b.paths[key]; taken {
 		return holder
 	}
 	b.paths[key] = ingress
 	return nil
+}
+
+// claimKey identifies a path of a host, or a regular expression of paths.
+func claimKey(p route.Path, regex string) string {
+	switch {
+	case regex != "":
+		return cmp.Or(p.Host, "*") + " regex " + regex
+	case p.Exact:
+		return p.Key() + " exact"
+	}
+	return p.Key()
 }
 
 // certificates determines the hosts with a valid one.
