@@ -94,6 +94,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"server", operator.AuditCommand(connection)},
 		{"server", operator.DebugCommand(connection)},
 		{"server", operator.ImageCommand(connection)},
+		{"server", operator.IngressCommand()},
 		{"node", node.PublishCommand()},
 		{"node", node.ForwardCommand()},
 		{"node", node.AuthenticateCommand()},
