@@ -64,7 +64,7 @@ func portListener(l route.Listener, sites []route.Site, files webFiles) listener
 		return wanted
 	}
 	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS, Passes: l.Passes, Names: l.Passes && l.Names}
-	wanted.Requests = requestRules(files, !l.NoIngress, setsOf(sites, l.Port, mark(l)), regexesOf(sites, l.Port, mark(l)), l.TLS && separates(sites, l.Port), l.Port)
+	wanted.Requests = requestRules(files, guardedHosts(sites, l.Port), !l.NoIngress, setsOf(sites, l.Port, mark(l)), regexesOf(sites, l.Port, mark(l)), l.TLS && separates(sites, l.Port), l.Port)
 	wanted.Rules.AcceptProxy, wanted.Log, wanted.Compress = l.AcceptProxy, l.AccessLog, l.Compress
 	if wanted.Log {
 		wanted.Requests = append(captures(), wanted.Requests...)
@@ -110,13 +110,14 @@ const (
 // This is the meaning of Ingresses; sets are the additions of Gateway API.
 //
 // Where separate is true, requests for another listener of a Gateway than that of their session are refused.
-func requestRules(files webFiles, ingresses bool, sets []set, regexes []regexPath, separate bool, port uint16) models.HTTPRequestRules {
+func requestRules(files webFiles, guarded []string, ingresses bool, sets []set, regexes []regexPath, separate bool, port uint16) models.HTTPRequestRules {
 	var rules models.HTTPRequestRules
 	set := func(name, expression, condition, test string) {
 		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeSetDashVar, VarScope: "txn", VarName: name, VarExpr: expression, Cond: condition, CondTest: test})
 	}
 	set("host", "req.hdr(host),host_only,rtrim(.),lower", "", "")
 	set("host", "str(-)", "if", "{ var(txn.host) -m reg [^a-z0-9._-] }")
+	rules = append(rules, refuseAmbiguous(guarded)...)
 	set("wild", "var(txn.host),regsub(^[^.]+,*)", "", "")
 	set("path", "path", "", "")
 	hosts := []string{"var(txn.host)", "var(txn.wild)", "str(*)"}

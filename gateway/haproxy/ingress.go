@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -95,6 +96,45 @@ func hostIs(host string) []string {
 		return []string{"{ var(txn.host) -m end " + host[1:] + " }"}
 	}
 	return []string{"{ var(txn.host) -m str " + host + " }"}
+}
+
+// ambiguous are paths that an application may read otherwise than HAProxy: with two slashes, with dots as a part, and with encoded letters, digits, slashes,
+// hyphens, dots, underscores and tildes (RFC 3986, 6.2.2.2). NGINX resolves them before it looks for rules.
+const ambiguous = `'//|/[.][.]?(/|$)|%(2[d-f]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5f|7e|00)'`
+
+// guardedHosts are the hosts of a port with paths that have rules of access, and with other paths. Their ambiguous requests are refused: one could reach an
+// application by another path than the guarded one.
+func guardedHosts(sites []route.Site, port uint16) (hosts []string) {
+	guarded, others := make(map[string]bool), make(map[string]bool)
+	for _, site := range sites {
+		for _, path := range site.Paths {
+			if path.Port != port && path.Port != 0 {
+				continue
+			}
+			others[path.Host] = others[path.Host] || path.Exact || strings.Trim(path.Path, "/") != "" || regexOf(path.Match) != ""
+			for _, target := range path.Targets {
+				if f := target.Filters; path.Port != 0 && f != nil && site.Kind == "" && (f.Access != nil || f.Limits != nil || f.OnlyTLS || f.Status != 0) {
+					guarded[path.Host] = true
+				}
+			}
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(guarded)) {
+		if others[host] {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// refuseAmbiguous refuses the ambiguous requests of some hosts.
+func refuseAmbiguous(hosts []string) (rules models.HTTPRequestRules) {
+	code := int64(http.StatusBadRequest)
+	for _, host := range hosts {
+		test := strings.Join(append(hostIs(host), "{ path -m reg -i "+ambiguous+" }"), " ")
+		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeDeny, DenyStatus: &code, Cond: "if", CondTest: test})
+	}
+	return rules
 }
 
 // Names of the networks of a backend.

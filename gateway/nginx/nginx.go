@@ -86,21 +86,17 @@ func (s Settings) Plain() bool {
 
 // Read reads the annotations of an Ingress. When a finding is Refused, the Ingress must not be served.
 func Read(annotations map[string]string) (Settings, []Finding) {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(annotations)), func(name string) bool { return !strings.HasPrefix(name, Prefix) })
+	if len(names) == 0 || annotations[AnnotationIgnore] == "ignore" {
+		return Settings{}, nil
+	}
 	s := Settings{
 		cookie: route.Cookie{Name: "INGRESSCOOKIE"}, limits: route.Limits{Burst: 5}, canary: Canary{Total: 100}, cors: defaultCORS(),
 		code: map[string]int{}, locations: map[string]string{},
 	}
-	if annotations[AnnotationIgnore] == "ignore" {
-		return Settings{}, nil
-	}
 	var findings []Finding
-	for _, name := range slices.Sorted(maps.Keys(annotations)) {
-		short, ours := strings.CutPrefix(name, Prefix)
-		if !ours {
-			continue
-		}
-		value := annotations[name]
-		row := rowOf(short)
+	for _, name := range names {
+		value, row := annotations[name], rowOf(strings.TrimPrefix(name, Prefix))
 		f := Finding{Annotation: name, Value: value, Verdict: row.Verdict, Text: row.Text, Instead: row.Instead}
 		if row.read != nil {
 			if err := row.read(&s, value); err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/burano/burano/gateway/route"
@@ -31,8 +32,10 @@ const (
 // maxCanary limits the header of a canary, and its value: a line of HAProxy has room for both, and for a regular expression.
 const maxCanary = 128
 
-// rows is the table. A row with a reader is served.
-func rows() map[string]Row {
+var rows = sync.OnceValue(tableOf)
+
+// tableOf makes the table. A row with a reader is served.
+func tableOf() map[string]Row {
 	all := make(map[string]Row)
 	add := func(names string, row Row) {
 		for name := range strings.FieldsSeq(names) {
@@ -57,6 +60,8 @@ func rows() map[string]Row {
 	refused := func(names, text, instead string) { add(names, Row{Verdict: Refused, Text: text, Instead: instead}) }
 
 	routing(served, differs)
+	canaries(served)
+	backends(served, differs)
 	access(served, differs)
 	shaping(served, differs, tuning)
 
@@ -151,6 +156,10 @@ func routing(served adder, differs differing) {
 		}
 		return nil
 	})
+}
+
+// canaries adds the annotations about a second backend.
+func canaries(served adder) {
 	served("canary", func(s *Settings, value string) (err error) {
 		s.isCanary, err = truth(value)
 		return err
@@ -181,6 +190,10 @@ func routing(served adder, differs differing) {
 		s.canary.Cookie = value
 		return (route.Match{Cookies: []route.Pair{{Name: value, Value: "always"}}}).Validate()
 	})
+}
+
+// backends adds the annotations by which backends are asked.
+func backends(served adder, differs differing) {
 	differs("backend-protocol", "HTTP, HTTPS, GRPC and GRPCS are served", func(s *Settings, value string) error {
 		switch strings.ToUpper(value) {
 		case "HTTP":

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/burano/burano/gateway/nginx"
 	"github.com/burano/burano/gateway/route"
 )
 
@@ -498,7 +499,7 @@ func (b *builder) pool(ingress *networking.Ingress, backend networking.IngressBa
 		b.complain(ingress, ReasonBackend, "requests are answered with 503: the Service %s has no TCP port %s.", backend.Service.Name, pool.Port)
 	default:
 		port := service.Spec.Ports[number]
-		if protocol := port.AppProtocol; protocol != nil && unspoken[*protocol] {
+		if protocol := port.AppProtocol; protocol != nil && unspoken[*protocol] && ingress.Annotations[nginx.Prefix+"backend-protocol"] == "" {
 			b.complain(ingress, ReasonUnheeded, "appProtocol %s of the port %s of the Service %s is not heeded behind an Ingress: gateways ask it by HTTP/1.1 without TLS.", *protocol, portName(port), service.Name)
 		}
 		pool.Port, pool.Backends, pool.Affinity = portName(port), backends(service, port, b.slices[name]), int64(affinityOf(service)/time.Second)

@@ -21,6 +21,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/burano/burano/gateway/haproxytest"
+	"github.com/burano/burano/gateway/nginx"
 	"github.com/burano/burano/gateway/publish"
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/gateway/seal"
@@ -382,6 +383,18 @@ func TestIngressesOfARealCluster(t *testing.T) {
 	eventually("its status says that port 443 is another's", status(plain, safe))
 	eventually("and so does an Event", event(publish.ReasonConflict))
 	require.Equal(t, "late", awaitRoute(t, etcd, 443, anything).Service)
+
+	// An annotation of ingress-nginx about access that is not served closes the Ingress.
+	closed, err := admin.NetworkingV1().Ingresses("default").Get(t.Context(), "web", meta.GetOptions{})
+	require.NoError(t, err)
+	closed.Annotations = map[string]string{nginx.Prefix + "auth-url": "https://auth.example.org"}
+	_, err = admin.NetworkingV1().Ingresses("default").Update(t.Context(), closed, meta.UpdateOptions{})
+	require.NoError(t, err)
+	eventually("an Event has the refused annotation", event(publish.ReasonRefused))
+	eventually("its requests get 503", func() bool {
+		h, _ := parts()
+		return len(h.Sites) == 1 && len(h.Sites[0].Paths) > 0 && len(h.Sites[0].Paths[0].Rules) == 1 && h.Sites[0].Paths[0].Rules[0].Targets[0].Filters.Status == 503
+	})
 	require.NotContains(t, c.log.String(), "forbidden", "the documented rights suffice")
 }
 

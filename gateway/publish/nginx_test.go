@@ -157,6 +157,21 @@ func (l *nginxLab) ask(t *testing.T, a asked) (*http.Response, string) {
 	return response, string(body)
 }
 
+// raw sends a path as it is, and returns the first line of the answer.
+func raw(t *testing.T, port uint16, path, host string) string {
+	t.Helper()
+	connection, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	require.NoError(t, err)
+	defer connection.Close()
+	require.NoError(t, connection.SetDeadline(time.Now().Add(30*time.Second)))
+	_, err = fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", path, host)
+	require.NoError(t, err)
+	answer, err := io.ReadAll(connection)
+	require.NoError(t, err)
+	line, _, _ := strings.Cut(string(answer), "\n")
+	return line
+}
+
 // gets is the answer to a request: its status, with the location of a redirect, or the first two words of an echo.
 func (l *nginxLab) gets(t *testing.T, url string, headers ...string) string {
 	t.Helper()
@@ -211,6 +226,7 @@ func TestRewritesAndRedirectsOfIngressNginxAreServed(t *testing.T) {
 		annotated("www", "www.host.org", below("/", "a"), "from-to-www-redirect=true"),
 		annotated("alias", "alias.org", below("/", "a"), "server-alias=alias.net, other.alias.net"),
 		annotated("forced", "forced.org", below("/", "a"), "force-ssl-redirect=true"),
+		annotated("redirecting", "redirecting.org", below("/", "a"), "burano.io/ssl-redirect=true", "proxy-body-size=1m"),
 		annotated("headers", "headers.org", below("/", "a"), "x-forwarded-prefix=/pre", "upstream-vhost=inside.org"),
 	)
 	require.Empty(t, complaints)
@@ -224,6 +240,7 @@ func TestRewritesAndRedirectsOfIngressNginxAreServed(t *testing.T) {
 		{"http://permanent.org/x?q=1", "301 https://new.org/x?q=1"}, {"http://code.org/x?q=1", "308 https://new.org/x"}, {"http://temporal.org/x", "302 https://new.org/"},
 		{"http://host.org/x?q=1", "308 http://www.host.org/x?q=1"}, {"https://host.org/x", "308 https://www.host.org/x"}, {"http://www.host.org/x", "a /x"},
 		{"http://alias.org/x", "a /x"}, {"http://alias.net/x", "a /x"}, {"http://other.alias.net/x", "a /x"},
+		{"http://redirecting.org/x", "308 https://redirecting.org/x"}, {"https://redirecting.org/x", "a /x"},
 		{"http://forced.org/x?q=1", "308 https://forced.org/x?q=1"}, {"https://forced.org/x", "a /x"},
 	} {
 		require.Equal(t, one[1], l.gets(t, one[0]), one[0])
@@ -255,6 +272,13 @@ func TestAccessRulesOfIngressNginxHold(t *testing.T) {
 	} {
 		require.Equal(t, one[2], l.gets(t, one[0], "from="+one[1]), "%s %s", one[0], one[1])
 	}
+	// No other form of a path leads around its rules.
+	for _, path := range []string{"//admin", "/%61dmin", "/x/../admin", "/./admin", "/x%2f..%2fadmin", "/%2e/admin", "/admi%6E", "/x/.."} {
+		require.Contains(t, raw(t, l.plain, path, "list.org"), " 400 ", path)
+	}
+	require.Contains(t, raw(t, l.plain, "//admin", "rate.org"), " 200 ", "a host with one path")
+	require.Equal(t, "a /a%20b.c/..d", l.gets(t, "http://list.org/a%20b.c/..d", "from=127.0.0.7"))
+
 	count := func(url, from string) (served int) {
 		for range 12 {
 			if l.gets(t, url, "from="+from) == "a /" {
