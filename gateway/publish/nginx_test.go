@@ -260,7 +260,7 @@ func TestAccessRulesOfIngressNginxHold(t *testing.T) {
 	complaints := l.serve(t,
 		annotated("open", "list.org", below("/", "a")),
 		annotated("list", "list.org", below("/admin", "a"), "whitelist-source-range=127.0.0.8/30, 192.0.2.1,2001:db8::/32", "denylist-source-range=127.0.0.9"),
-		annotated("rate", "rate.org", below("/", "a"), "limit-rps=1", "limit-burst-multiplier=3", "limit-whitelist=127.0.0.9"),
+		annotated("rate", "rate.org", below("/", "a"), "limit-rps=1", "limit-burst-multiplier=60", "limit-whitelist=127.0.0.9"),
 		annotated("minute", "minute.org", below("/", "a"), "limit-rpm=1", "limit-burst-multiplier=2"),
 		annotated("connections", "connections.org", below("/", "waits"), "limit-connections=1"),
 		annotated("body", "body.org", below("/", "a"), "proxy-body-size=1k"),
@@ -279,21 +279,18 @@ func TestAccessRulesOfIngressNginxHold(t *testing.T) {
 	require.Contains(t, raw(t, l.plain, "//admin", "rate.org"), " 200 ", "a host with one path")
 	require.Equal(t, "a /a%20b.c/..d", l.gets(t, "http://list.org/a%20b.c/..d", "from=127.0.0.7"))
 
-	count := func(url, from string) (served int) {
-		for range 12 {
+	count := func(url, from string, times int) (served int) {
+		for range times {
 			if l.gets(t, url, "from="+from) == "a /" {
 				served++
 			}
 		}
 		return served
 	}
-	begun := time.Now()
-	served := count("http://rate.org/", "127.0.0.7")
-	require.GreaterOrEqual(t, served, 3)
-	require.LessOrEqual(t, served, 3+int(time.Since(begun).Seconds()+1))
-	require.Equal(t, 12, count("http://rate.org/", "127.0.0.9"))
+	require.Equal(t, 60, count("http://rate.org/", "127.0.0.7", 70))
+	require.Equal(t, 70, count("http://rate.org/", "127.0.0.9", 70), "one without limits")
 	require.Equal(t, "a /", l.gets(t, "http://rate.org/", "from=127.0.0.10"), "another client")
-	require.Equal(t, 2, count("http://minute.org/", "127.0.0.7"))
+	require.Equal(t, 2, count("http://minute.org/", "127.0.0.7", 12))
 
 	slow := make(chan string)
 	go func() { slow <- l.gets(t, "http://connections.org/") }()
@@ -558,7 +555,9 @@ func TestTheGuideHasTheTable(t *testing.T) {
 	require.Greater(t, len(nginx.Table()), 100)
 	var lines, told []string
 	for _, cells := range order {
-		lines = append(lines, fmt.Sprintf("| %s | %s", strings.Join(names[cells], ", "), cells))
+		for some := range slices.Chunk(names[cells], 8) {
+			lines = append(lines, fmt.Sprintf("| %s | %s", strings.Join(some, ", "), cells))
+		}
 	}
 	for line := range strings.Lines(string(guide)) {
 		if strings.HasPrefix(line, "| `") {

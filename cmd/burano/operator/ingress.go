@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -185,7 +186,7 @@ func (o *rawObject) UnmarshalJSON(text []byte) error {
 		return nil
 	}
 	o.text = slices.Clone(text)
-	return yaml.Unmarshal(text, (*plain)(o))
+	return json.Unmarshal(text, (*plain)(o))
 }
 
 func (f *ingresses) take(object rawObject, file string) error {
@@ -201,7 +202,7 @@ func (f *ingresses) take(object rawObject, file string) error {
 		}
 	case object.Kind == "IngressClass" && object.APIVersion == networking.SchemeGroupVersion.String():
 		var class networking.IngressClass
-		if err := yaml.Unmarshal(object.text, &class); err != nil {
+		if err := json.Unmarshal(object.text, &class); err != nil {
 			return err
 		}
 		f.classes = append(f.classes, class)
@@ -211,7 +212,7 @@ func (f *ingresses) take(object rawObject, file string) error {
 			var named struct {
 				Metadata meta.ObjectMeta `json:"metadata"`
 			}
-			if err := yaml.Unmarshal(object.text, &named); err != nil {
+			if err := json.Unmarshal(object.text, &named); err != nil {
 				return err
 			}
 			f.foreign = append(f.foreign, ingressReport{Namespace: named.Metadata.Namespace, Name: named.Metadata.Name, File: file, Lines: []nginx.Line{{
@@ -219,7 +220,7 @@ func (f *ingresses) take(object rawObject, file string) error {
 			}}})
 			return nil
 		}
-		if err := yaml.Unmarshal(object.text, &ingress); err != nil {
+		if err := json.Unmarshal(object.text, &ingress); err != nil {
 			return err
 		}
 		f.list, f.files = append(f.list, &ingress), append(f.files, file)
