@@ -64,7 +64,10 @@ func portListener(l route.Listener, sites []route.Site, files webFiles) listener
 		return wanted
 	}
 	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS, Passes: l.Passes, Names: l.Passes && l.Names}
-	wanted.Requests = requestRules(files, guardedHosts(sites, l.Port), !l.NoIngress, setsOf(sites, l.Port, mark(l)), regexesOf(sites, l.Port, mark(l)), l.TLS && separates(sites, l.Port), l.Port)
+	wanted.Requests = requestRules(files, requestSearch{
+		ingresses: !l.NoIngress, sets: setsOf(sites, l.Port, mark(l)), regexes: regexesOf(sites, l.Port, mark(l)),
+		guarded: guardedHosts(sites, l.Port), separate: l.TLS && separates(sites, l.Port), port: l.Port,
+	})
 	wanted.Rules.AcceptProxy, wanted.Log, wanted.Compress = l.AcceptProxy, l.AccessLog, l.Compress
 	if wanted.Log {
 		wanted.Requests = append(captures(), wanted.Requests...)
@@ -103,39 +106,48 @@ const (
 	redirecting = "redirect"
 )
 
+// requestSearch is the content of a port in which requests are looked up.
+type requestSearch struct {
+	port      uint16
+	ingresses bool // the paths of Ingresses are served
+	sets      []set
+	regexes   []regexPath
+	guarded   []string // hosts whose ambiguous requests are refused
+	separate  bool     // requests for another listener of a Gateway than that of their session are refused
+}
+
 // requestRules find the pool of a request. An exact host name comes before *.example.com, and that before any. When a host has no match, the next one is
 // looked up. Within one host an exact path comes first, and then the longest one above the requested path: entries of these end with a slash, and so does
 // the looked-up path, so that /shop is not found in /shopping.
 //
 // This is the meaning of Ingresses; sets are the additions of Gateway API.
-//
-// Where separate is true, requests for another listener of a Gateway than that of their session are refused.
-func requestRules(files webFiles, guarded []string, ingresses bool, sets []set, regexes []regexPath, separate bool, port uint16) models.HTTPRequestRules {
+func requestRules(files webFiles, on requestSearch) models.HTTPRequestRules {
 	var rules models.HTTPRequestRules
 	set := func(name, expression, condition, test string) {
 		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeSetDashVar, VarScope: "txn", VarName: name, VarExpr: expression, Cond: condition, CondTest: test})
 	}
 	set("host", "req.hdr(host),host_only,rtrim(.),lower", "", "")
 	set("host", "str(-)", "if", "{ var(txn.host) -m reg [^a-z0-9._-] }")
-	rules = append(rules, refuseAmbiguous(guarded)...)
+	rules = append(rules, refuseAmbiguous(on.guarded, false)...)
 	set("wild", "var(txn.host),regsub(^[^.]+,*)", "", "")
 	set("path", "path", "", "")
 	hosts := []string{"var(txn.host)", "var(txn.wild)", "str(*)"}
-	if !ingresses {
+	if !on.ingresses {
 		hosts = nil
 	}
 	for _, host := range hosts {
 		set("found", fmt.Sprintf("%s,concat(,txn.path),map_str(%s)", host, files.exact()), "unless", found)
 		set("found", fmt.Sprintf("%s,concat(,txn.path,/),map_beg(%s)", host, files.below()), "unless", found)
 	}
-	if len(sets) > 0 && separate {
+	if len(on.sets) > 0 && on.separate {
 		set("ingress", "int(1)", "if", found)
 	}
-	if len(sets)+len(regexes) > 0 {
-		rules = append(rules, choose(sets, regexes, files)...)
+	if len(on.sets)+len(on.regexes) > 0 {
+		rules = append(rules, choose(on.sets, on.regexes, files)...)
 	}
-	if len(sets) > 0 && separate {
-		rules = append(rules, misdirected(port, files)...)
+	rules = append(rules, refuseAmbiguous(on.guarded, true)...)
+	if len(on.sets) > 0 && on.separate {
+		rules = append(rules, misdirected(on.port, files)...)
 	}
 	rules = append(rules, chooseShare(files)...)
 	permanent := int64(308) // keeps the method

@@ -127,11 +127,18 @@ func guardedHosts(sites []route.Site, port uint16) (hosts []string) {
 	return hosts
 }
 
-// refuseAmbiguous refuses the ambiguous requests of some hosts.
-func refuseAmbiguous(hosts []string) (rules models.HTTPRequestRules) {
+// refuseAmbiguous refuses the ambiguous requests of some hosts. Paths of any host are guarded when they were found: other hosts may have paths of their own.
+func refuseAmbiguous(hosts []string, chosen bool) (rules models.HTTPRequestRules) {
 	code := int64(http.StatusBadRequest)
 	for _, host := range hosts {
-		test := strings.Join(append(hostIs(host), "{ path -m reg -i "+ambiguous+" }"), " ")
+		if chosen != (host == "") {
+			continue
+		}
+		conditions := hostIs(host)
+		if chosen {
+			conditions = []string{found, fmt.Sprintf("{ var(txn.found),field(3,:),add(0) -m int lt %d }", score(route.Path{Host: "*."}))}
+		}
+		test := strings.Join(append(conditions, "{ path -m reg -i "+ambiguous+" }"), " ")
 		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeDeny, DenyStatus: &code, Cond: "if", CondTest: test})
 	}
 	return rules

@@ -260,6 +260,8 @@ func TestAccessRulesOfIngressNginxHold(t *testing.T) {
 	complaints := l.serve(t,
 		annotated("open", "list.org", below("/", "a")),
 		annotated("list", "list.org", below("/admin", "a"), "whitelist-source-range=127.0.0.8/30, 192.0.2.1,2001:db8::/32", "denylist-source-range=127.0.0.9"),
+		annotated("anywhere", "", below("/", "a")),
+		annotated("guarded", "", below("/admin", "a"), "whitelist-source-range=127.0.0.8"),
 		annotated("rate", "rate.org", below("/", "a"), "limit-rps=1", "limit-burst-multiplier=60", "limit-whitelist=127.0.0.9"),
 		annotated("minute", "minute.org", below("/", "a"), "limit-rpm=1", "limit-burst-multiplier=2"),
 		annotated("connections", "connections.org", below("/", "waits"), "limit-connections=1"),
@@ -277,6 +279,9 @@ func TestAccessRulesOfIngressNginxHold(t *testing.T) {
 		require.Contains(t, raw(t, l.plain, path, "list.org"), " 400 ", path)
 	}
 	require.Contains(t, raw(t, l.plain, "//admin", "rate.org"), " 200 ", "a host with one path")
+	require.Contains(t, raw(t, l.plain, "//admin", "unknown.org"), " 400 ", "paths of any host")
+	require.Equal(t, "a /", l.gets(t, "http://unknown.org/"))
+	require.Equal(t, "403", l.gets(t, "http://unknown.org/admin", "from=127.0.0.7"))
 	require.Equal(t, "a /a%20b.c/..d", l.gets(t, "http://list.org/a%20b.c/..d", "from=127.0.0.7"))
 
 	count := func(url, from string, times int) (served int) {
