@@ -70,7 +70,7 @@ type Settings struct {
 
 	canary             Canary
 	isCanary, affinity bool
-	tls, verified      bool
+	tls                bool
 	name               string
 	cookie             route.Cookie
 	limits             route.Limits

@@ -18,6 +18,11 @@ func (s sleeping) Hibernation(ctx context.Context) (store.Hibernation, error) {
 	return s.rows.Hibernations().Of(ctx, s.held.Task().EnvironmentID)
 }
 
+// Settled reads the state of the environment's schedule.
+func (s sleeping) Settled(ctx context.Context, row store.Hibernation) (store.Settled, error) {
+	return s.rows.Hibernations().Settled(ctx, row)
+}
+
 // SetHibernation writes whether the environment sleeps, and, unless they are nil, the servers to start when it wakes. It is durable on return. A task of the keeper makes way
 // for a user's task that waits.
 func (s sleeping) SetHibernation(ctx context.Context, state store.HibernationState, servers []store.StoppedServer) error {

@@ -315,3 +315,10 @@ func (t Times) Due(now time.Time, state store.HibernationState, settled time.Tim
 	}
 	return last, IsDue
 }
+
+// Overtaken is true if a task of the schedule that is to hibernate, and begins now, is to stop nothing: a time to wake came meanwhile, or the environment, which is awake, is
+// no longer to sleep. One that has stopped servers already ends what it began.
+func (t Times) Overtaken(now time.Time, state store.HibernationState, settled time.Time) bool {
+	last, due := t.Due(now, state, settled)
+	return last.Wakes || state == store.Awake && (due == NotDue || due == Missed)
+}

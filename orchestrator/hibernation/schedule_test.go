@@ -210,3 +210,27 @@ func TestTheLastTimeCountsUnlessAUserHasActedSince(t *testing.T) {
 		}
 	})
 }
+
+func TestATaskThatBeginsLateStopsNothing(t *testing.T) {
+	times, err := hibernation.Parse(hibernation.Schedule{Zone: "UTC", Sleep: []string{"0 20 * * 1-5"}, Wake: []string{"0 7 * * 1-5"}})
+	require.NoError(t, err)
+	friday := time.Date(2026, 11, 27, 20, 0, 0, 0, time.UTC)
+	earlier := friday.Add(-24 * time.Hour)
+	for _, one := range []struct {
+		title     string
+		now       time.Time
+		state     store.HibernationState
+		settled   time.Time
+		overtaken bool
+	}{
+		{"in time", friday.Add(time.Minute), store.Awake, earlier, false},
+		{"some hours late", friday.Add(5 * time.Hour), store.Awake, earlier, false},
+		{"on Monday before the time to wake", friday.Add(58 * time.Hour), store.Awake, earlier, true},
+		{"on Monday after the time to wake", friday.Add(61 * time.Hour), store.Awake, earlier, true},
+		{"another schedule was set", friday.Add(time.Minute), store.Awake, friday.Add(time.Second), true},
+		{"it goes on after some hours", friday.Add(58 * time.Hour), store.Hibernating, earlier, false},
+		{"it goes on after the time to wake", friday.Add(61 * time.Hour), store.Hibernating, earlier, true},
+	} {
+		require.Equal(t, one.overtaken, times.Overtaken(one.now, one.state, one.settled), one.title)
+	}
+}

@@ -78,6 +78,12 @@ func (s sleeper) hibernate(ctx context.Context, call muranopl.Call) (any, error)
 		s.reports.Inform(ctx, call.Object, "The environment is asleep already")
 		return nil, nil
 	}
+	if over, err := s.overtaken(ctx, former); err != nil || over {
+		if over {
+			s.reports.Inform(ctx, call.Object, "The schedule's time to sleep is over, or the schedule has changed: nothing is stopped")
+		}
+		return nil, err
+	}
 	plan, err := hibernation.Of(ctx, s.runtime.EnvironmentID(), muranopl.Save(call.Object), taskSecrets{s.runtime})
 	if err != nil {
 		return nil, err
@@ -112,6 +118,22 @@ func (s sleeper) hibernate(ctx context.Context, call muranopl.Call) (any, error)
 	}
 	s.reports.Inform(ctx, call.Object, "The environment is asleep: %d servers are off, and start again when it wakes", len(running))
 	return nil, nil
+}
+
+// overtaken is true for a schedule's task whose time to sleep is over: it began late, since no server of Burano ran, or a user has changed the schedule meanwhile.
+func (s sleeper) overtaken(ctx context.Context, row store.Hibernation) (bool, error) {
+	if row.ScheduledTask == "" || row.ScheduledTask != s.runtime.TaskID() {
+		return false, nil
+	}
+	times, found, err := hibernation.Stored(row)
+	if err != nil || !found {
+		return err == nil, err
+	}
+	settled, err := s.runtime.Settled(ctx, row)
+	if err != nil {
+		return false, err
+	}
+	return times.Overtaken(time.Now(), row.State, settled.At.Time()), nil
 }
 
 // inTurn are the servers of a turn.

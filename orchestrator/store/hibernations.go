@@ -110,7 +110,8 @@ func (s Hibernations) SetSchedule(ctx context.Context, environmentID, schedule, 
 
 // Settled is the state of an environment's schedule.
 type Settled struct {
-	At     Time   // when the schedule was set, or a user submitted the last task in the environment, whichever is later
+	// At is the last of these times: a user set the schedule, or submitted a task in the environment; a task of the schedule began that succeeded, or that a user cancelled.
+	At     Time
 	Failed string // the last task of the schedule, if it failed; else ""
 	Tried  Time   // when that was begun
 	// Delegated is true if the role of the project or a standing delegation allows the schedule's tasks.
@@ -139,10 +140,14 @@ func (s Hibernations) Settled(ctx context.Context, row Hibernation) (Settled, er
 		return settled, nil
 	}
 	var last Task
-	if err := s.reading(ctx).Select("id", "created", "finished", "result").Where("id = ?", row.ScheduledTask).Limit(1).Find(&last).Error; err != nil {
+	if err := s.reading(ctx).Select("id", "created", "finished", "result", "cancelled_by").Where("id = ?", row.ScheduledTask).Limit(1).Find(&last).Error; err != nil {
 		return settled, wrap(err, reading)
 	}
-	if last.Finished != nil && last.Result["isException"] == true {
+	failed := last.Finished != nil && last.Result["isException"] == true
+	switch {
+	case last.CancelledBy != "", last.Finished != nil && !failed: // by another server's clock it may be an earlier time
+		settled.At = max(settled.At, last.Created)
+	case failed:
 		settled.Failed, settled.Tried = last.ID, last.Created
 	}
 	return settled, nil

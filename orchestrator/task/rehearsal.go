@@ -55,6 +55,10 @@ func (r *Rehearsal) SetHibernation(context.Context, store.HibernationState, []st
 	return nil
 }
 
+func (r *Rehearsal) Settled(context.Context, store.Hibernation) (store.Settled, error) {
+	return store.Settled{}, nil
+}
+
 func (r *Rehearsal) Planned(*muranopl.Object, map[string][]string) {}
 
 func (r *Rehearsal) AtEnd(func(context.Context) error) {}

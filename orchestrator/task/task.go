@@ -41,6 +41,8 @@ type Runtime interface {
 	// Hibernation reads whether the environment sleeps, and SetHibernation writes it, with the servers that are started when it wakes unless they are nil.
 	Hibernation(ctx context.Context) (store.Hibernation, error)
 	SetHibernation(ctx context.Context, state store.HibernationState, servers []store.StoppedServer) error
+	// Settled is the state of the environment's schedule (store.Hibernations.Settled).
+	Settled(ctx context.Context, row store.Hibernation) (store.Settled, error)
 	Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	// Planned announces the next steps of the object, each with the names of the steps that it waits for.
 	Planned(object *muranopl.Object, steps map[string][]string)

@@ -291,6 +291,10 @@ func (w *world) SetHibernation(context.Context, store.HibernationState, []store.
 	return nil
 }
 
+func (w *world) Settled(context.Context, store.Hibernation) (store.Settled, error) {
+	return store.Settled{}, nil
+}
+
 func (w *world) Former() map[string]any { return nil }
 
 func (w *world) Planned(*muranopl.Object, map[string][]string) {}
