@@ -19,9 +19,13 @@ const (
 	MaxBody     = 1 << 40 // bytes
 	MaxRate     = 1_000_000
 	MaxBurst    = 100
-	maxRepeats  = 4   // unbounded repetitions in a regular expression
-	maxRepeat   = 100 // of a bounded one
+	maxRepeat   = 100 // of a bounded repetition in a regular expression
 	maxLine     = 1600
+	// maxWork bounds the ways in which HAProxy, which backtracks, may try to match: as a power of two, for a path of about a thousand bytes.
+	maxWork         = 20
+	workUnbounded   = 9 // of an unbounded repetition
+	workBounded     = 7 // of one with a minimum and a maximum
+	workAlternative = 1 // of an alternative, an optional part, or a repetition that ends at a character which it does not repeat
 )
 
 // Rule is the treatment of some requests for a path of an Ingress.
@@ -112,7 +116,7 @@ var (
 )
 
 // ValidRegex returns the fault of a regular expression of paths, or nil. Gateways match it from the begin of the path on, without regard to case. HAProxy
-// backtracks, so expressions that may take long are refused: many repetitions, and choices or repetitions within one.
+// backtracks, so expressions that may take long are refused: more than two unbounded repetitions, many alternatives, and choices or repetitions within a repetition.
 func ValidRegex(text string) error {
 	if len(text) > MaxRegex || !regexForm.MatchString(text) {
 		return fmt.Errorf("%.100q is not a regular expression of paths: it begins with /, has no spaces and quotation marks, and at most %d bytes", text, MaxRegex)
@@ -124,12 +128,8 @@ func ValidRegex(text string) error {
 	if err := portable(text); err != nil {
 		return fmt.Errorf("%.100q: %w", text, err)
 	}
-	repeats := 0
-	if err := bounded(parsed, false, &repeats); err != nil {
+	if err := bounded(parsed, false); err != nil {
 		return fmt.Errorf("%.100q: %w", text, err)
-	}
-	if repeats > maxRepeats {
-		return fmt.Errorf("%.100q has %d repetitions, and gateways take %d", text, repeats, maxRepeats)
 	}
 	return nil
 }
@@ -139,6 +139,7 @@ var repeatForm = regexp.MustCompile(`^\{[0-9]+(,[0-9]*)?\}`)
 // portable reports parts of an expression that PCRE may read otherwise than Go: HAProxy would refuse a whole configuration.
 func portable(text string) error {
 	const classes, others = "dDwWsS", `./-$^()[]{}|*+?\_~,:=@!&;%`
+	work := 0
 	within := false          // a class of characters
 	alternatives := []bool{} // in groups, the inner one last; Go joins some that PCRE tries one by one
 	for i := 0; i < len(text); i++ {
@@ -152,6 +153,13 @@ func portable(text string) error {
 				return errors.New("a range of characters has no class as its end")
 			}
 			i++
+		case '*', '+', '?', '{':
+			if !within {
+				if text[i] == '{' && !repeatForm.MatchString(text[i:]) {
+					return errors.New("a brace that is no repetition is escaped")
+				}
+				work += workOf(text, i)
+			}
 		case '[':
 			if within || strings.HasPrefix(rest, "]") || strings.HasPrefix(rest, "^]") {
 				return errors.New("a class of characters has [ and ] escaped only")
@@ -167,6 +175,9 @@ func portable(text string) error {
 				alternatives = append(alternatives, false)
 			}
 		case '|':
+			if !within {
+				work += workAlternative
+			}
 			for j := range alternatives {
 				alternatives[j] = alternatives[j] || !within
 			}
@@ -177,21 +188,54 @@ func portable(text string) error {
 				}
 				alternatives = alternatives[:last]
 			}
-		case '{':
-			if !within && !repeatForm.MatchString(text[i:]) {
-				return errors.New("a brace that is no repetition is escaped")
-			}
 		case '^', '$':
 			if !within && rest != "" && strings.Contains("*+?{", rest[:1]) {
 				return errors.New("an anchor is not repeated")
 			}
 		}
 	}
+	if work > maxWork {
+		return errors.New("it may take long: write it with at most two of * and +, and few alternatives, or divide it into several paths")
+	}
 	return nil
 }
 
-// bounded counts unbounded repetitions, and refuses one within another.
-func bounded(r *syntax.Regexp, within bool, repeats *int) error {
+// workOf is the work of the repetition or question mark at a place.
+func workOf(text string, at int) int {
+	repeat := repeatForm.FindString(text[at:])
+	if repeat == "" {
+		repeat = text[at : at+1]
+	}
+	switch {
+	case repeat == "?" && strings.HasSuffix(text[:at], "("): // of a group without a number
+		return 0
+	case repeat == "?", ends(text[:at], text[at+len(repeat):]):
+		return workAlternative
+	case text[at] != '{', strings.HasSuffix(repeat, ",}"):
+		return workUnbounded
+	case strings.Contains(repeat, ","):
+		return workBounded
+	}
+	return 0
+}
+
+var (
+	repeatedForm = regexp.MustCompile(`(\[[^]\\]*(\\.[^]\\]*)*\]|\\.|[A-Za-z0-9_~/,:=@!&;%-])$`)
+	literalForm  = regexp.MustCompile(`^\??\)*\\?([A-Za-z0-9_~/,:=@!&;%-]|\\[^A-Za-z0-9])`)
+)
+
+// ends reports whether the repetition of one character, or of a class of them, is followed by a character that it does not repeat. HAProxy tries one length of it then.
+func ends(before, after string) bool {
+	repeated, next := repeatedForm.FindString(before), literalForm.FindString(after)
+	if rest := strings.TrimPrefix(after, next); repeated == "" || next == "" || rest != "" && strings.Contains("*?{", rest[:1]) { // it may be absent
+		return false
+	}
+	class, err := regexp.Compile("(?i)^(" + repeated + ")$")
+	return err == nil && !class.MatchString(next[len(next)-1:])
+}
+
+// bounded refuses a repetition, or a choice, within a repetition.
+func bounded(r *syntax.Regexp, within bool) error {
 	switch r.Op {
 	case syntax.OpAlternate, syntax.OpQuest, syntax.OpEmptyMatch:
 		if within {
@@ -205,10 +249,9 @@ func bounded(r *syntax.Regexp, within bool, repeats *int) error {
 			return errors.New("it repeats a part that has a repetition")
 		}
 		within = true
-		*repeats++
 	}
 	for _, one := range r.Sub {
-		if err := bounded(one, within, repeats); err != nil {
+		if err := bounded(one, within); err != nil {
 			return err
 		}
 	}
