@@ -88,6 +88,7 @@ func matches(t *testing.T, changed changedValues, property, declared string, pla
 		require.NotEmpty(t, consents, "%s", property)
 	case "inPlace", "newOnly", "none":
 		require.False(t, replaced, "%s: %v", property, plan["means"])
+		require.NotContains(t, fmt.Sprint(plan["kubernetes"]), "path:spec.template", "%s", property)
 		require.Empty(t, slices.Concat(problems, consents, plan["losses"].([]any)), "%s", property)
 	default:
 		require.Fail(t, "nothing is declared", "%s declares %q", property, declared)
