@@ -230,8 +230,23 @@ func ends(before, after string) bool {
 	if rest := strings.TrimPrefix(after, next); repeated == "" || next == "" || rest != "" && strings.Contains("*?{", rest[:1]) { // it may be absent
 		return false
 	}
-	class, err := regexp.Compile("(?i)^(" + repeated + ")$")
-	return err == nil && !class.MatchString(next[len(next)-1:])
+	class, err := syntax.Parse(repeated, syntax.Perl|syntax.FoldCase)
+	if err != nil {
+		return false
+	}
+	stop := rune(next[len(next)-1])
+	switch class.Op {
+	case syntax.OpLiteral:
+		return !strings.EqualFold(string(class.Rune), string(stop))
+	case syntax.OpCharClass:
+		for i := 0; i < len(class.Rune); i += 2 {
+			if class.Rune[i] <= stop && stop <= class.Rune[i+1] {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // bounded refuses a repetition, or a choice, within a repetition.
