@@ -107,6 +107,7 @@ scenario('a cluster is edited by its form: what follows from an answer changes, 
   await box(dialog, 'Kubernetes node hostname pattern').fill('shop-#');
   await dialog.getByRole('button', { name: 'Advanced' }).click();
   await dialog.getByText('Properties of the class that the form does not set.').waitFor();
+  await dialog.getByText(/A change is made like this: in place\. Members of etcd join and leave/).waitFor();
   assert.deepEqual(await blemishes(page), []);
   await dialog.getByRole('button', { name: 'Save in the draft' }).click();
   const [now] = await eventually(() => services(request, id, key), ([one]) => one.nodeCount === 3, 'the edit');

@@ -1,3 +1,4 @@
+import { axe, blemishes } from './axe.mjs';
 import { addressOf } from './form.mjs';
 import { assert, call, deploy, environment, eventually, fresh, scenario, sees } from './harness.mjs';
 
@@ -181,4 +182,35 @@ scenario('an environment is created in a network that is there', {}, async (page
   const id = new URL(page.url()).pathname.split('/').at(-1);
   const { environment: made } = await call(request, 'GET', `/v1/environments/${id}/model/defaultNetworks`);
   assert.deepEqual([made.internalNetworkName, made.internalSubnetworkName], ['n1', 's1']);
+});
+
+scenario('an environment has a schedule by which it sleeps, and without servers it is not hibernated', {}, async (page) => {
+  await page.addInitScript(axe);
+  const { request } = page.context();
+  const { environment: id } = await deploy(request, { type: 'io.burano.test.Hello', greeting: 'Hello' });
+  await eventually(() => call(request, 'GET', `/v1/environments/${id}`), (now) => now.status === 'ready', 'the deployment');
+  await page.goto(`environments/${id}`);
+  await page.getByRole('button', { name: 'Hibernate' }).click();
+  await sees(page, 'it has no servers in the cloud');
+  assert.ok(await page.getByRole('dialog').getByRole('button', { name: 'Hibernate' }).isDisabled());
+  await page.getByRole('button', { name: 'Cancel' }).click();
+
+  await page.getByRole('button', { name: 'Schedule' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('textbox', { name: 'Sleeps' }).fill('at eight');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await sees(dialog, /needs five: minute, hours/);
+  assert.deepEqual(await blemishes(page), []);
+  await dialog.getByRole('textbox', { name: 'Sleeps' }).fill('0 20 * * 1-5');
+  await dialog.getByRole('textbox', { name: 'Time zone' }).fill('Europe/Berlin');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  const { schedule } = await call(request, 'GET', `/burano/v1/environments/${id}/hibernation`);
+  assert.deepEqual([schedule.zone, schedule.sleep, schedule.wake], ['Europe/Berlin', ['0 20 * * 1-5'], ['0 7 * * 1-5']]);
+  await page.getByRole('button', { name: 'Schedule' }).click();
+  await sees(dialog, /no standing delegation/);
+  await sees(dialog, 'Sleeps next');
+  await dialog.getByRole('button', { name: 'End the schedule' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  assert.equal((await call(request, 'GET', `/burano/v1/environments/${id}/hibernation`)).schedule, null);
 });
