@@ -75,7 +75,7 @@ export function EnvironmentPage() {
       <EnvironmentTrail environment={environment} />
       <ForeignProject project={details.data?.tenant_id} />
       <PageSection>
-        <Flex flexWrap={{ default: 'wrap', lg: 'nowrap' }} alignItems={{ default: 'alignItemsFlexStart' }}>
+        <Flex flexWrap={{ default: 'wrap', '2xl': 'nowrap' }} alignItems={{ default: 'alignItemsFlexStart' }}>
           <Flex grow={{ default: 'grow' }}>
             <FlexItem className="burano-breaks">
               <Title headingLevel="h1">{details.data?.name ?? ' '}</Title>
@@ -100,7 +100,7 @@ export function EnvironmentPage() {
               </FlexItem>
             )}
           </Flex>
-          <Flex flex={{ lg: 'flexNone' }} spaceItems={{ default: 'spaceItemsSm' }}>
+          <Flex flex={{ '2xl': 'flexNone' }} spaceItems={{ default: 'spaceItemsSm' }}>
             <FlexItem>
               <Button variant="secondary" onClick={() => void navigate({ to: '/catalog', search: { environment } })} isDisabled={!details.data || busy}>
                 {text.draft.add}
