@@ -148,6 +148,37 @@ func (s Settings) PathIsRegex(path string, exact bool) bool {
 	return !exact && (s.Regex || s.Rewrite != "" && strings.ContainsAny(path, `()*+?[]{}|^$\`))
 }
 
+// maxNamed limits the annotations that one Event names.
+const maxNamed = 10
+
+// Event is the text of one Event for all findings with a verdict, Refused or Ignored. It is empty without any.
+func Event(findings []Finding, verdict Verdict) string {
+	findings = slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return f.Verdict != verdict })
+	switch len(findings) {
+	case 0:
+		return ""
+	case 1:
+		return findings[0].Event()
+	}
+	text := "annotations are ignored: "
+	if verdict == Refused {
+		text = "requests are answered with 503, because annotations are refused: "
+	}
+	for i, f := range findings[:min(len(findings), maxNamed)] {
+		if i > 0 {
+			text += "; "
+		}
+		text += f.Annotation + ": " + f.Text
+		if f.Instead != "" {
+			text += " (instead: " + f.Instead + ")"
+		}
+	}
+	if more := len(findings) - maxNamed; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text + "."
+}
+
 // Event is the text of a finding in an Event.
 func (f Finding) Event() string {
 	text := fmt.Sprintf("the annotation %s is ignored: %s", f.Annotation, f.Text)

@@ -36,15 +36,27 @@ func newComplainer(client kubernetes.Interface, logger *slog.Logger, now func() 
 // maxPast limits the number of former complaints in memory; a count that begins anew does no harm.
 const maxPast = 1000
 
-// report makes Events of new complaints. It returns an error when some could not be made; they are made the next time.
-func (c *complainer) report(ctx context.Context, complaints []Complaint) error {
+// maxReported limits the Events of one pass: routes that changed since then come before further ones.
+const maxReported = 100
+
+// report makes Events of new complaints, and reports whether more than the limit are to be made. It returns an error when some could not be made; they are
+// made the next time.
+func (c *complainer) report(ctx context.Context, complaints []Complaint) (more bool, failed error) {
 	current := make(map[Complaint]int32, len(complaints))
-	var failed error
+	reported := 0
 	for _, complaint := range complaints {
 		if count, made := c.current[complaint]; made {
 			current[complaint] = count
 			continue
 		}
+		if _, twice := current[complaint]; twice {
+			continue
+		}
+		if reported == maxReported {
+			more = true
+			continue
+		}
+		reported++
 		count := c.past[complaint] + 1
 		if err := c.create(ctx, complaint, count); err != nil {
 			failed = fmt.Errorf("make an event of %s/%s: %w", complaint.Namespace, complaint.Name, err)
@@ -63,7 +75,7 @@ func (c *complainer) report(ctx context.Context, complaints []Complaint) error {
 		clear(c.past)
 	}
 	c.current = current
-	return failed
+	return more, failed
 }
 
 func (c *complainer) create(ctx context.Context, complaint Complaint, count int32) error {

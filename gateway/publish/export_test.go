@@ -1,7 +1,12 @@
 package publish
 
 import (
+	"context"
+	"log/slog"
+	"time"
+
 	core "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/burano/burano/gateway/route"
 )
@@ -21,4 +26,9 @@ func ShareUDP(services []*core.Service, gateways map[uint16]route.UDP) (flows []
 		}
 	}
 	return flows, given.complaints
+}
+
+// Reporter makes the Events of a pass.
+func Reporter(client kubernetes.Interface) func(ctx context.Context, complaints []Complaint) (more bool, failed error) {
+	return newComplainer(client, slog.New(slog.DiscardHandler), time.Now).report
 }

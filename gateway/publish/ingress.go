@@ -84,7 +84,7 @@ func SitesOf(w World) Sites {
 	b := builder{
 		Sites: &s, services: make(map[types.NamespacedName]*core.Service), slices: bySlices(w.EndpointSlices), secrets: make(map[types.NamespacedName]*core.Secret),
 		pools: make(map[string]route.Pool), paths: make(map[string]*networking.Ingress), certified: make(map[string]*networking.Ingress),
-		configMaps: configMapsByName(w.ConfigMaps), bundles: make(map[string]route.Authorities),
+		configMaps: configMapsByName(w.ConfigMaps), bundles: make(map[string]route.Authorities), complained: make(map[Complaint]bool),
 	}
 	for _, service := range w.Services {
 		b.services[types.NamespacedName{Namespace: service.Namespace, Name: service.Name}] = service
@@ -225,11 +225,13 @@ type builder struct {
 	configMaps map[types.NamespacedName]*core.ConfigMap
 	bundles    map[string]route.Authorities // by their names
 	wishes     []wished                     // of ours
+	complained map[Complaint]bool
 }
 
 func (b *builder) complain(ingress *networking.Ingress, reason, format string, arguments ...any) {
 	c := ingressComplaint(ingress, reason, format, arguments...)
-	if !slices.Contains(b.Complaints, c) {
+	if !b.complained[c] {
+		b.complained[c] = true
 		b.Complaints = append(b.Complaints, c)
 	}
 }

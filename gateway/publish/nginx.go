@@ -37,13 +37,11 @@ func (b *builder) wishOf(ingress *networking.Ingress) (w wished) {
 	var findings []nginx.Finding
 	w.Settings, findings = nginx.Read(ingress.Annotations)
 	w.refused = nginx.AnyRefused(findings)
-	for _, f := range findings {
-		switch f.Verdict {
-		case nginx.Refused:
-			b.complain(ingress, ReasonRefused, "%s", f.Event())
-		case nginx.Ignored:
-			b.complain(ingress, ReasonIgnored, "%s", f.Event())
-		}
+	if text := nginx.Event(findings, nginx.Refused); text != "" {
+		b.complain(ingress, ReasonRefused, "%s", text)
+	}
+	if text := nginx.Event(findings, nginx.Ignored); text != "" {
+		b.complain(ingress, ReasonIgnored, "%s", text)
 	}
 	if text, there := ingress.Annotations[AnnotationNginx]; there && text != "ignore" {
 		b.complain(ingress, ReasonAnnotation, "the annotation %s must be \"ignore\", not %q; it is not heeded", AnnotationNginx, text)

@@ -24,7 +24,9 @@ import (
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	networking "k8s.io/api/networking/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/burano/burano/gateway/haproxy"
 	"github.com/burano/burano/gateway/haproxytest"
@@ -358,7 +360,39 @@ func TestAnnotationsWithoutInfluenceOnAccessAreIgnoredWithAnEvent(t *testing.T) 
 	sites := publish.SitesOf(world(annotated("a", "a.org", below("/", "a"), "proxy-buffer-size=8k", "brand-new=x", "proxy-body-size=much")))
 	require.Equal(t, []string{"a.org/ default/a/http"}, pathsOf(sites))
 	require.Equal(t, []string{"a " + publish.ReasonIgnored}, reasons(sites.Complaints))
-	require.Len(t, sites.Complaints, 3)
+	require.Len(t, sites.Complaints, 1, "an Ingress has one Event of a reason")
+	for _, name := range []string{"brand-new", "proxy-body-size", "proxy-buffer-size"} {
+		require.Contains(t, sites.Complaints[0].Message, nginx.Prefix+name+": ")
+	}
+	many := annotated("many", "a.org", below("/", "a"))
+	for i := range 2000 {
+		many.Annotations[fmt.Sprintf("%sunknown-%04d", nginx.Prefix, i)] = "x"
+		many.Annotations[fmt.Sprintf("%sauth-%04d", nginx.Prefix, i)] = "x"
+	}
+	sites = publish.SitesOf(world(many))
+	require.Len(t, sites.Complaints, 2)
+	for _, c := range sites.Complaints {
+		require.Contains(t, c.Message, "; and 1990 more.")
+		require.Less(t, len(c.Message), 4000)
+	}
+}
+
+func TestOnePassMakesABoundedNumberOfEvents(t *testing.T) {
+	var complaints []publish.Complaint
+	for i := range 250 {
+		complaints = append(complaints, publish.Complaint{Kind: "Ingress", Namespace: "default", Name: fmt.Sprint("i", i), Reason: publish.ReasonPath, Message: "x"})
+	}
+	complaints = append(complaints, complaints[0])
+	client := fake.NewClientset()
+	report := publish.Reporter(client)
+	for pass, events := range []int{100, 200, 250, 250} {
+		more, err := report(t.Context(), complaints)
+		require.NoError(t, err)
+		require.Equal(t, events < 250, more, pass)
+		list, err := client.CoreV1().Events("default").List(t.Context(), meta.ListOptions{})
+		require.NoError(t, err)
+		require.Len(t, list.Items, events)
+	}
 }
 
 func TestCanariesOfIngressNginxGetTheirShare(t *testing.T) {

@@ -222,7 +222,10 @@ func (p *publisher) publish(ctx context.Context) error {
 		p.state = "publishing"
 		p.config.Logger.Info("publishing", "services", len(services), "routes", len(routes))
 	}
-	err = p.complainer.report(ctx, complaints)
+	more, err := p.complainer.report(ctx, complaints)
+	if more && err == nil {
+		p.wake()
+	}
 	if gateways, known := p.gateways.Values(); known {
 		err = errors.Join(err, p.statuses.write(ctx, services, routes, complaints, gateways))
 		if sites != nil {
