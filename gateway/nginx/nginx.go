@@ -45,6 +45,9 @@ type Row struct {
 	Instead string
 	read    func(s *Settings, value string) error // of served ones
 	tuning  bool                                  // an invalid value is ignored: neither access nor the destination depends on it
+	off     []string                              // values without effect, in lower case, of refused ones
+	needs   string                                // it has no effect without this annotation
+	guards  bool                                  // an empty value is invalid: the annotation decides who reaches the application
 }
 
 // Canary is a second backend of the paths of another Ingress.
@@ -98,7 +101,9 @@ func Read(annotations map[string]string) (Settings, []Finding) {
 	for _, name := range names {
 		value, row := annotations[name], rowOf(strings.TrimPrefix(name, Prefix))
 		f := Finding{Annotation: name, Value: value, Verdict: row.Verdict, Text: row.Text, Instead: row.Instead}
-		if row.read != nil {
+		if why := row.idle(annotations); why != "" {
+			f.Verdict, f.Text, f.Instead = Stays, why, ""
+		} else if row.read != nil {
 			if err := row.read(&s, value); err != nil {
 				f.Text, f.Instead = err.Error(), ""
 				if f.Verdict = Refused; row.tuning {
@@ -113,6 +118,26 @@ func Read(annotations map[string]string) (Settings, []Finding) {
 		s = Settings{Canary: s.Canary, Regex: s.Regex, Rewrite: s.Rewrite, Aliases: s.Aliases} // which paths it has
 	}
 	return s, findings
+}
+
+// idle is the reason for which an annotation that is there has no effect in ingress-nginx either, or empty.
+func (r Row) idle(annotations map[string]string) string {
+	value := strings.ToLower(strings.TrimSpace(annotations[Prefix+r.Name]))
+	switch {
+	case value == "" && !r.guards:
+		return "it is empty, and has no effect"
+	case slices.Contains(r.off, value):
+		return fmt.Sprintf("with %q it has no effect", value)
+	case r.needs != "" && rowOf(r.needs).unset(annotations):
+		return "it has no effect without " + r.needs
+	}
+	return ""
+}
+
+// unset reports whether an annotation is missing, or has no effect.
+func (r Row) unset(annotations map[string]string) bool {
+	_, there := annotations[Prefix+r.Name]
+	return !there || r.idle(annotations) != ""
 }
 
 // AnyRefused reports whether a finding is Refused.
@@ -134,7 +159,7 @@ func rowOf(name string) Row {
 	}
 	for _, prefix := range []string{"auth-", "whitelist", "allowlist", "denylist", "limit-", "satisfy", "global-rate-limit", "modsecurity", "enable-modsecurity"} {
 		if strings.HasPrefix(name, prefix) {
-			return Row{Name: name, Verdict: Refused, Text: "gateways do not know it, and it may decide who reaches the application"}
+			return Row{Name: name, Verdict: Refused, Text: "gateways do not know it, and it may decide who reaches the application", guards: true}
 		}
 	}
 	if strings.HasSuffix(name, "-snippet") {

@@ -74,6 +74,30 @@ func TestAnUnknownAnnotationAboutAccessIsRefused(t *testing.T) {
 	require.True(t, s.Plain())
 }
 
+func TestAnAnnotationThatSwitchesNothingOnClosesNoIngress(t *testing.T) {
+	for _, list := range [][]string{
+		{"enable-modsecurity=false", "enable-owasp-core-rules=False", "modsecurity-transaction-id="}, {"ssl-passthrough=false"}, {"enable-global-auth=false"}, {"satisfy=all"}, {"limit-rate=0", "limit-rate-after=0"},
+		{"configuration-snippet= \n"}, {"limit-rps=0", "limit-rpm=0", "limit-connections=0", "limit-whitelist=10.0.0.0/8"}, {"ssl-redirect="}, {"cors-allow-credentials="}, {"backend-protocol="}, {"rewrite-target="}, {"permanent-redirect="},
+		{"auth-realm=x", "auth-secret=x", "auth-secret-type=auth-map", "auth-type="}, {"auth-response-headers=X-User", "auth-signin=https://a.org", "auth-url="}, {"auth-tls-verify-client=off", "auth-tls-verify-depth=1"},
+		{"global-rate-limit=0", "global-rate-limit-window=1s"}, {"enable-cors=false"},
+	} {
+		s, findings := nginx.Read(annotations(list...))
+		require.Len(t, findings, len(list))
+		for _, f := range findings {
+			require.Contains(t, []nginx.Verdict{nginx.Stays, nginx.Changes}, f.Verdict, f)
+		}
+		require.True(t, s.Plain(), list)
+		require.False(t, s.NoRedirect, list)
+	}
+	for _, list := range [][]string{
+		{"auth-type=basic", "auth-realm=x"}, {"auth-url=https://a.org", "auth-response-headers=x"}, {"auth-tls-secret=a/b", "auth-tls-verify-client=off"}, {"enable-modsecurity=true"}, {"satisfy=any"},
+		{"whitelist-source-range="}, {"denylist-source-range= "}, {"limit-rps="}, {"limit-rps=-1"}, {"limit-rate=1"}, {"auth-new="}, {"ssl-passthrough=yes"},
+	} {
+		_, findings := nginx.Read(annotations(list...))
+		require.True(t, nginx.AnyRefused(findings), list)
+	}
+}
+
 func TestTheCheckNamesEachPartOfAnIngress(t *testing.T) {
 	class, prefix, specific := "nginx", networking.PathTypePrefix, networking.PathTypeImplementationSpecific
 	ingress := &networking.Ingress{Spec: networking.IngressSpec{IngressClassName: &class, TLS: []networking.IngressTLS{{SecretName: "a"}, {}}, Rules: []networking.IngressRule{{Host: "*.a.org"}}}}

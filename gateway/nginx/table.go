@@ -24,6 +24,7 @@ const (
 	basicInstead   = "a proxy with sign-in in front of the application, as the backend"
 	clientsText    = "a port has one check of certificates, which an Ingress cannot change"
 	clientsInstead = "tls.frontend of a Gateway, with HTTPRoutes"
+	eachText       = "each gateway counts by itself"
 	wafText        = "gateways have no application firewall"
 	buffersText    = "gateways have buffers of a fixed size, and send bodies on as they come"
 	errorsText     = "answers of backends reach clients unchanged"
@@ -57,23 +58,37 @@ func tableOf() map[string]Row {
 		add(name, Row{Verdict: verdict, Text: text, read: read, tuning: true})
 	}
 	ignored := func(names, text, instead string) { add(names, Row{Verdict: Ignored, Text: text, Instead: instead}) }
-	refused := func(names, text, instead string) { add(names, Row{Verdict: Refused, Text: text, Instead: instead}) }
+	refused := func(names, text, instead string, off ...string) {
+		add(names, Row{Verdict: Refused, Text: text, Instead: instead, off: off})
+	}
+	dependent := func(needs, names, text, instead string) {
+		add(names, Row{Verdict: Refused, Text: text, Instead: instead, needs: needs})
+	}
 
 	routing(served, differs)
 	canaries(served)
 	backends(served, differs)
-	access(served, differs)
+	access(func(name string, read func(s *Settings, value string) error) {
+		add(name, Row{Verdict: Stays, read: read, guards: true})
+	}, func(name, text string, read func(s *Settings, value string) error) {
+		add(name, Row{Verdict: Changes, Text: text, read: read, guards: true})
+	})
 	shaping(served, differs, tuning)
 
 	refused("configuration-snippet server-snippet auth-snippet stream-snippet modsecurity-snippet", snippetText, snippetInstead)
-	refused("auth-url auth-signin auth-signin-redirect-param auth-response-headers auth-method auth-proxy-set-headers auth-request-redirect auth-cache-key auth-cache-duration auth-always-set-cookie auth-keepalive enable-global-auth", authText, authInstead)
-	refused("auth-type auth-secret auth-secret-type auth-realm", basicText, basicInstead)
-	refused("auth-tls-secret auth-tls-verify-client auth-tls-verify-depth auth-tls-error-page auth-tls-pass-certificate-to-upstream auth-tls-match-cn", clientsText, clientsInstead)
-	refused("enable-modsecurity enable-owasp-core-rules modsecurity-transaction-id", wafText, "a firewall in front of the application, as the backend")
-	refused("ssl-passthrough", "an Ingress has no sessions that are passed through", "a TLSRoute at a listener with tls.mode Passthrough")
-	refused("satisfy", "all rules of access hold together", "an HTTPRoute or Ingress of its own for each kind of client")
-	refused("global-rate-limit global-rate-limit-window global-rate-limit-key global-rate-limit-ignored-cidrs", "each gateway counts by itself", Prefix+"limit-rps")
-	refused("limit-rate limit-rate-after", "gateways do not slow answers down", "a limit of requests: "+Prefix+"limit-rps")
+	refused("auth-url", authText, authInstead)
+	dependent("auth-url", "auth-signin auth-signin-redirect-param auth-response-headers auth-method auth-proxy-set-headers auth-request-redirect auth-cache-key auth-cache-duration auth-always-set-cookie auth-keepalive", authText, authInstead)
+	refused("enable-global-auth", authText, authInstead, "false")
+	refused("auth-type", basicText, basicInstead)
+	dependent("auth-type", "auth-secret auth-secret-type auth-realm", basicText, basicInstead)
+	refused("auth-tls-secret", clientsText, clientsInstead)
+	dependent("auth-tls-secret", "auth-tls-verify-client auth-tls-verify-depth auth-tls-error-page auth-tls-pass-certificate-to-upstream auth-tls-match-cn", clientsText, clientsInstead)
+	refused("enable-modsecurity enable-owasp-core-rules modsecurity-transaction-id", wafText, "a firewall in front of the application, as the backend", "false")
+	refused("ssl-passthrough", "an Ingress has no sessions that are passed through", "a TLSRoute at a listener with tls.mode Passthrough", "false")
+	refused("satisfy", "all rules of access hold together", "an HTTPRoute or Ingress of its own for each kind of client", "all")
+	refused("global-rate-limit", eachText, Prefix+"limit-rps", "0")
+	dependent("global-rate-limit", "global-rate-limit-window global-rate-limit-key global-rate-limit-ignored-cidrs", eachText, Prefix+"limit-rps")
+	refused("limit-rate limit-rate-after", "gateways do not slow answers down", "a limit of requests: "+Prefix+"limit-rps", "0")
 	refused("canary-by-header-pattern", "gateways compare whole values", Prefix+"canary-by-header-value")
 
 	ignored("custom-http-errors default-backend disable-proxy-intercept-errors", errorsText, "pages of errors in the application")
@@ -254,15 +269,15 @@ func access(served adder, differs differing) {
 	})
 	const each = "each gateway counts by itself, for each Service of the Ingress"
 	differs("limit-rps", each, func(s *Settings, value string) (err error) {
-		s.limits.PerSecond, err = number(value, 1, 10_000)
+		s.limits.PerSecond, err = number(value, 0, 10_000) // 0: no limit
 		return err
 	})
 	differs("limit-rpm", each, func(s *Settings, value string) (err error) {
-		s.limits.PerMinute, err = number(value, 1, 10_000)
+		s.limits.PerMinute, err = number(value, 0, 10_000) // 0: no limit
 		return err
 	})
 	differs("limit-connections", each+"; requests in progress count", func(s *Settings, value string) (err error) {
-		s.limits.Connections, err = number(value, 1, 10_000)
+		s.limits.Connections, err = number(value, 0, 10_000) // 0: no limit
 		return err
 	})
 	served("limit-burst-multiplier", func(s *Settings, value string) (err error) {
@@ -371,7 +386,7 @@ func shaping(served adder, differs differing, tuning func(name, text string, rea
 }
 
 func truth(value string) (bool, error) {
-	yes, err := strconv.ParseBool(value)
+	yes, err := strconv.ParseBool(strings.TrimSpace(value))
 	if err != nil {
 		return false, fmt.Errorf("it is \"true\" or \"false\", and not %.40q", value)
 	}
