@@ -84,7 +84,7 @@ func SitesOf(w World) Sites {
 	b := builder{
 		Sites: &s, services: make(map[types.NamespacedName]*core.Service), slices: bySlices(w.EndpointSlices), secrets: make(map[types.NamespacedName]*core.Secret),
 		pools: make(map[string]route.Pool), paths: make(map[string]*networking.Ingress), certified: make(map[string]*networking.Ingress),
-		configMaps: configMapsByName(w.ConfigMaps), bundles: make(map[string]route.Authorities), complained: make(map[Complaint]bool),
+		configMaps: configMapsByName(w.ConfigMaps), bundles: make(map[string]route.Authorities), complained: make(map[Complaint]bool), held: make(map[string][]held),
 	}
 	for _, service := range w.Services {
 		b.services[types.NamespacedName{Namespace: service.Namespace, Name: service.Name}] = service
@@ -226,6 +226,7 @@ type builder struct {
 	bundles    map[string]route.Authorities // by their names
 	wishes     []wished                     // of ours
 	complained map[Complaint]bool
+	held       map[string][]held // by host
 }
 
 func (b *builder) complain(ingress *networking.Ingress, reason, format string, arguments ...any) {
@@ -348,8 +349,25 @@ func (b *builder) claim(ingress *networking.Ingress, p route.Path, regex string)
 	if holder, taken := b.paths[key]; taken {
 		return holder
 	}
+	at := route.Path{Host: p.Host, Path: p.Path}.Key() // of a regular expression, the path above all that it matches
+	if regex != "" {
+		for _, h := range b.held[p.Host] {
+			if h.by.Namespace != ingress.Namespace && strings.HasPrefix(h.at, at) {
+				return h.by
+			}
+		}
+	}
 	b.paths[key] = ingress
+	if !p.Exact { // gateways prefer an exact path to each regular expression
+		b.held[p.Host] = append(b.held[p.Host], held{at: at, by: ingress})
+	}
 	return nil
+}
+
+// held is a path of a host, and its Ingress. A regular expression of another namespace gets no requests for it, nor for paths below.
+type held struct {
+	at string
+	by *networking.Ingress
 }
 
 // claimKey identifies a path of a host, or a regular expression of paths.

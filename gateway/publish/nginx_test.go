@@ -395,6 +395,35 @@ func TestOnePassMakesABoundedNumberOfEvents(t *testing.T) {
 	}
 }
 
+func TestARegularExpressionTakesNoPathOfAnotherNamespace(t *testing.T) {
+	at := func(namespace string, i *networking.Ingress, age time.Duration) *networking.Ingress {
+		i.Namespace, i.CreationTimestamp.Time = namespace, morning.Add(age)
+		return i
+	}
+	for _, one := range []struct {
+		own, regex string
+		conflict   bool
+	}{
+		{"/", "/.*|/aaaaaaaaaa", true}, {"/", "/a*", true}, {"/admin", "/.*|/aaaaaaaaaa", true}, {"/shop/cart", "/shop/(.*)", true}, {"/shop", "/shop(/|$)(.*)", true}, {"/shop/", "/shop/[a-z]+", true},
+		{"/", "/shop/[a-z]+", false}, {"/shopping", "/shop(/|$)(.*)", false}, {"/other", "/shop/[a-z]+", false},
+	} {
+		first, second := at("default", annotated("first", "a.org", below(one.own, "a")), 0), at("other", annotated("second", "a.org", specific(one.regex, "a"), "use-regex=true"), time.Minute)
+		conflicts := func(ingresses ...*networking.Ingress) bool {
+			return slices.Contains(reasons(publish.SitesOf(world(ingresses...)).Complaints), "second "+publish.ReasonPathConflict)
+		}
+		require.Equal(t, one.conflict, conflicts(first, second), one.regex)
+		require.False(t, conflicts(first, at("default", second.DeepCopy(), time.Minute)), "the same namespace")
+		require.False(t, conflicts(first, at("other", second.DeepCopy(), -time.Minute)), "an older one")
+		exact := at("default", annotated("first", "a.org", []networking.HTTPIngressPath{to(one.own, networking.PathTypeExact, "a")}), 0)
+		require.False(t, conflicts(exact, second), "an exact path has its requests anyway")
+	}
+	regexes := []*networking.Ingress{
+		at("default", annotated("first", "a.org", specific("/v[0-9]+", "a"), "use-regex=true"), 0),
+		at("other", annotated("second", "a.org", specific("/.*|/aaaaaaaaaaaaaa", "a"), "use-regex=true"), time.Minute),
+	}
+	require.Contains(t, reasons(publish.SitesOf(world(regexes...)).Complaints), "second "+publish.ReasonPathConflict)
+}
+
 func TestCanariesOfIngressNginxGetTheirShare(t *testing.T) {
 	l := newNginxLab(t, "a", "b")
 	groups := specific("/x(/|$)(.*)", "a")
