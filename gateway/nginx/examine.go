@@ -51,7 +51,7 @@ func Examine(ingress *networking.Ingress, classes Classes) []Line {
 			continue
 		}
 		for j, path := range rule.HTTP.Paths {
-			lines = append(lines, pathLine(settings, fmt.Sprintf("%s.http.paths[%d]", where, j), path))
+			lines = append(lines, pathLine(settings, fmt.Sprintf("%s.http.paths[%d]", where, j), rule.Host, path))
 			if path.Backend.Resource != nil {
 				lines = append(lines, Line{Part: fmt.Sprintf("%s.http.paths[%d].backend.resource", where, j), Value: path.Backend.Resource.Name, Verdict: Refused, Text: "gateways send requests to Services"})
 			}
@@ -97,7 +97,10 @@ func classOf(ingress *networking.Ingress, classes Classes) Line {
 	return line
 }
 
-func pathLine(s Settings, where string, path networking.HTTPIngressPath) Line {
+// AnyHostText is the reason for which a rule without a host has no regular expressions.
+const AnyHostText = "a regular expression is for a host, and the rule has none"
+
+func pathLine(s Settings, where, host string, path networking.HTTPIngressPath) Line {
 	kind := networking.PathTypeImplementationSpecific
 	if path.PathType != nil {
 		kind = *path.PathType
@@ -108,6 +111,8 @@ func pathLine(s Settings, where string, path networking.HTTPIngressPath) Line {
 		if err := route.ValidRegex(text); err != nil {
 			line.Verdict, line.Text = Refused, err.Error()
 			line.Instead = "a path of its own for each case"
+		} else if host == "" {
+			line.Verdict, line.Text, line.Instead = Refused, AnyHostText, "the host of the rule, or a path without a regular expression"
 		}
 		return line
 	}

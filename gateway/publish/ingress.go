@@ -85,6 +85,7 @@ func SitesOf(w World) Sites {
 		Sites: &s, services: make(map[types.NamespacedName]*core.Service), slices: bySlices(w.EndpointSlices), secrets: make(map[types.NamespacedName]*core.Secret),
 		pools: make(map[string]route.Pool), paths: make(map[string]*networking.Ingress), certified: make(map[string]*networking.Ingress),
 		configMaps: configMapsByName(w.ConfigMaps), bundles: make(map[string]route.Authorities), complained: make(map[Complaint]bool), held: make(map[string][]held),
+		regexes: newBudget(maxRegexes), conditions: newBudget(maxConditions), conditional: make(map[string]bool),
 	}
 	for _, service := range w.Services {
 		b.services[types.NamespacedName{Namespace: service.Namespace, Name: service.Name}] = service
@@ -216,17 +217,20 @@ func ingressComplaint(ingress *networking.Ingress, reason, format string, argume
 // builder collects the rules of Ingresses, the oldest first.
 type builder struct {
 	*Sites
-	services   map[types.NamespacedName]*core.Service
-	slices     map[types.NamespacedName][]*discovery.EndpointSlice
-	secrets    map[types.NamespacedName]*core.Secret
-	pools      map[string]route.Pool
-	paths      map[string]*networking.Ingress // the owner of a path of a host
-	certified  map[string]*networking.Ingress // the owner of the certificate of a host
-	configMaps map[types.NamespacedName]*core.ConfigMap
-	bundles    map[string]route.Authorities // by their names
-	wishes     []wished                     // of ours
-	complained map[Complaint]bool
-	held       map[string][]held // by host
+	services    map[types.NamespacedName]*core.Service
+	slices      map[types.NamespacedName][]*discovery.EndpointSlice
+	secrets     map[types.NamespacedName]*core.Secret
+	pools       map[string]route.Pool
+	paths       map[string]*networking.Ingress // the owner of a path of a host
+	certified   map[string]*networking.Ingress // the owner of the certificate of a host
+	configMaps  map[types.NamespacedName]*core.ConfigMap
+	bundles     map[string]route.Authorities // by their names
+	wishes      []wished                     // of ours
+	complained  map[Complaint]bool
+	held        map[string][]held // by host
+	regexes     budget
+	conditions  budget          // of canaries
+	conditional map[string]bool // conditions that are counted
 }
 
 func (b *builder) complain(ingress *networking.Ingress, reason, format string, arguments ...any) {
@@ -283,8 +287,8 @@ func (b *builder) serve(ingress *networking.Ingress, site *route.Site, w wished,
 			if w.PathIsRegex(wanted.Path, wanted.Exact) {
 				regex = wanted.Path
 				wanted.Path = route.LiteralPath(regex)
-				if err := route.ValidRegex(regex); err != nil { // a path of another Ingress above it must not get its requests
-					b.complain(ingress, ReasonPath, "requests for paths below %s are answered with 503: %v", wanted.Path, err)
+				if reason, err := b.regexFault(ingress, wanted.Host, regex); err != nil { // a path of another Ingress above it must not get its requests
+					b.complain(ingress, reason, "requests for paths below %s are answered with 503: %v", wanted.Path, err)
 					w.refused, regex = true, ""
 				}
 			}
@@ -293,6 +297,9 @@ func (b *builder) serve(ingress *networking.Ingress, site *route.Site, w wished,
 				continue
 			}
 			if holder := b.claim(ingress, wanted, regex); holder != nil {
+				if holder == ingress && w.refused {
+					continue // it is closed already
+				}
 				b.complain(ingress, ReasonPathConflict, "the path %s of the host %q is not served by this Ingress: it belongs to the Ingress %s/%s, which is older.",
 					cmp.Or(regex, wanted.Path), wanted.Host, holder.Namespace, holder.Name)
 				continue

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -24,6 +25,69 @@ const (
 
 // AnnotationNginx is "ignore" to leave the annotations of ingress-nginx of an Ingress without effect.
 const AnnotationNginx = "burano.io/nginx-annotations"
+
+// Limits of a namespace. Gateways look through all regular expressions, and through all conditions, for a request of any host.
+const (
+	maxRegexes    = 64
+	maxConditions = 32 // different headers and cookies of canaries
+	namespaces    = 4  // how many times the limit all namespaces have together
+)
+
+// budget counts parts of a gateway that namespaces share.
+type budget struct {
+	used       map[string]int // by namespace
+	total, max int
+}
+
+func newBudget(max int) budget { return budget{used: make(map[string]int), max: max} }
+
+// take takes n parts for a namespace, or reports that there are not as many.
+func (b *budget) take(namespace string, n int) error {
+	if b.used[namespace]+n > b.max {
+		return fmt.Errorf("a namespace has at most %d", b.max)
+	}
+	if b.total+n > b.max*namespaces {
+		return fmt.Errorf("all namespaces have at most %d together", b.max*namespaces)
+	}
+	b.used[namespace] += n
+	b.total += n
+	return nil
+}
+
+// regexFault is the reason for which gateways do not take a regular expression, or nil.
+func (b *builder) regexFault(ingress *networking.Ingress, host, regex string) (reason string, err error) {
+	if err := route.ValidRegex(regex); err != nil {
+		return ReasonPath, err
+	}
+	if host == "" {
+		return ReasonRefused, errors.New(nginx.AnyHostText)
+	}
+	if err := b.regexes.take(ingress.Namespace, 1); err != nil {
+		return ReasonRefused, fmt.Errorf("gateways take no more regular expressions: %w", err)
+	}
+	return "", nil
+}
+
+// conditionFault is the reason for which gateways do not take the conditions of a canary, or nil. Without them its weight decides.
+func (b *builder) conditionFault(ingress *networking.Ingress, c nginx.Canary, regex string, rules int) error {
+	if rules <= 1 {
+		return nil
+	}
+	if regex != "" {
+		if err := b.regexes.take(ingress.Namespace, rules-1); err != nil {
+			return fmt.Errorf("gateways take no more regular expressions with conditions: %w", err)
+		}
+	}
+	key := fmt.Sprintf("%s %q %q %q", ingress.Namespace, c.Header, c.Value, c.Cookie)
+	if b.conditional[key] {
+		return nil
+	}
+	if err := b.conditions.take(ingress.Namespace, 1); err != nil {
+		return fmt.Errorf("gateways take no more conditions of canaries: %w", err)
+	}
+	b.conditional[key] = true
+	return nil
+}
 
 // wished is the wish of an Ingress for its requests, by its annotations.
 type wished struct {
@@ -188,10 +252,10 @@ func (b *builder) addCanary(ingress *networking.Ingress, c nginx.Canary, site *r
 		return // the path of the main Ingress is invalid
 	}
 	main := &site.Paths[at]
-	if len(main.Rules) == 0 {
-		main.Rules = []route.Rule{{Targets: []route.Target{{Pool: main.Pool, Weight: 1}}}}
+	last := route.Rule{Targets: []route.Target{{Pool: main.Pool, Weight: 1}}}
+	if len(main.Rules) > 0 {
+		last = main.Rules[0]
 	}
-	last := main.Rules[0]
 	first := last.Targets[0]
 	if first.Pool == "" {
 		return // it answers by itself
@@ -222,6 +286,10 @@ func (b *builder) addCanary(ingress *networking.Ingress, c nginx.Canary, site *r
 	if c.Cookie != "" {
 		add(second, func(m *route.Match) { m.Cookies = []route.Pair{{Name: c.Cookie, Value: "always"}} })
 		add(first, func(m *route.Match) { m.Cookies = []route.Pair{{Name: c.Cookie, Value: "never"}} })
+	}
+	if err := b.conditionFault(ingress, c, regex, len(rules)+1); err != nil {
+		b.complain(ingress, ReasonRefused, "the path %s of the host %q has no canary: %v", cmp.Or(regex, wanted.Path), wanted.Host, err)
+		return
 	}
 	if c.Weight > 0 {
 		first.Weight, second.Weight = c.Total-c.Weight, c.Weight

@@ -424,6 +424,58 @@ func TestARegularExpressionTakesNoPathOfAnotherNamespace(t *testing.T) {
 	require.Contains(t, reasons(publish.SitesOf(world(regexes...)).Complaints), "second "+publish.ReasonPathConflict)
 }
 
+func TestANamespaceHasABoundOfRegularExpressionsAndOfConditions(t *testing.T) {
+	var ingresses []*networking.Ingress
+	for space := range 6 {
+		for i := range 70 {
+			one := annotated(fmt.Sprint("regex", i), fmt.Sprintf("h%d-%d.org", space, i), specific("/api/[a-z]+", "a"), "use-regex=true", "permanent-redirect=https://a.org/")
+			one.Namespace = fmt.Sprint("n", space)
+			ingresses = append(ingresses, one)
+		}
+	}
+	sites := publish.SitesOf(world(ingresses...))
+	open, closed := map[string]int{}, map[string]int{}
+	for _, site := range sites.HTTP.Sites {
+		for _, p := range site.Paths {
+			if p.Rules[0].Match != nil {
+				open[site.Namespace]++
+			} else if p.Path == "/api/" && p.Rules[0].Targets[0].Filters.Status == http.StatusServiceUnavailable {
+				closed[site.Namespace]++
+			}
+		}
+	}
+	require.Equal(t, map[string]int{"n0": 64, "n1": 64, "n2": 64, "n3": 64}, open)
+	require.Equal(t, map[string]int{"n0": 6, "n1": 6, "n2": 6, "n3": 6, "n4": 70, "n5": 70}, closed)
+	require.Contains(t, reasons(sites.Complaints), "regex64 "+publish.ReasonRefused)
+
+	ingresses = nil
+	for i := range 40 {
+		host := fmt.Sprintf("h%d.org", i)
+		ingresses = append(ingresses, annotated(fmt.Sprint("main", i), host, below("/", "a")),
+			annotated(fmt.Sprintf("next%02d", i), host, below("/", "b"), "canary=true", fmt.Sprintf("canary-by-header=X-%02d", min(i, 36)), "canary-weight=10"))
+	}
+	ingresses = append(ingresses, annotated("weighted", "w.org", below("/", "a")), annotated("weighted-next", "w.org", below("/", "b"), "canary=true", "canary-weight=10"))
+	sites = publish.SitesOf(world(ingresses...))
+	canaries := 0
+	for _, site := range sites.HTTP.Sites {
+		for _, p := range site.Paths {
+			if len(p.Rules) > 1 {
+				canaries++
+			}
+		}
+	}
+	require.Equal(t, 32, canaries)
+	require.Len(t, sites.Complaints, 8)
+	require.Contains(t, reasons(sites.Complaints), "next32 "+publish.ReasonRefused)
+	require.NotContains(t, reasons(sites.Complaints), "weighted-next "+publish.ReasonRefused)
+
+	any := annotated("any", "", specific("/x[0-9]+", "a"), "use-regex=true")
+	sites = publish.SitesOf(world(any))
+	require.Equal(t, []string{"any " + publish.ReasonRefused}, reasons(sites.Complaints))
+	require.Equal(t, http.StatusServiceUnavailable, sites.HTTP.Sites[0].Paths[0].Rules[0].Targets[0].Filters.Status)
+	require.True(t, slices.ContainsFunc(nginx.Examine(any, nginx.Classes{}), func(l nginx.Line) bool { return l.Verdict == nginx.Refused }))
+}
+
 func TestCanariesOfIngressNginxGetTheirShare(t *testing.T) {
 	l := newNginxLab(t, "a", "b")
 	groups := specific("/x(/|$)(.*)", "a")
