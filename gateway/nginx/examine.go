@@ -3,8 +3,10 @@ package nginx
 import (
 	"cmp"
 	"fmt"
+	"regexp/syntax"
 	"slices"
 	"strings"
+	"unicode"
 
 	networking "k8s.io/api/networking/v1"
 
@@ -97,6 +99,63 @@ func classOf(ingress *networking.Ingress, classes Classes) Line {
 	return line
 }
 
+// guarded reports whether rules decide who reaches the application.
+func (s Settings) guarded() bool {
+	access := s.Filters.Access
+	return access != nil && len(access.Allow)+len(access.Deny) > 0 || s.Filters.Limits != nil
+}
+
+// PathFault is the reason for which a path of the Ingress cannot have its rules of access, or nil: requests would lead around them.
+func (s Settings) PathFault(path networking.HTTPIngressPath) *Finding {
+	text := cmp.Or(path.Path, "/")
+	if !s.guarded() {
+		return nil
+	}
+	exact := path.PathType != nil && *path.PathType == networking.PathTypeExact
+	if s.PathIsRegex(text, exact) {
+		parsed, err := syntax.Parse(text, syntax.Perl)
+		if err != nil || plainLiterals(parsed) {
+			return nil // an invalid one is closed anyway
+		}
+	} else if strings.Trim(text, unreserved) == "" {
+		specific := path.PathType == nil || *path.PathType == networking.PathTypeImplementationSpecific
+		if !specific || strings.HasSuffix(text, "/") {
+			return nil
+		}
+		return &Finding{
+			Annotation: pathPart, Value: text, Verdict: Refused, Text: "with rules of access, ImplementationSpecific leaves paths like " + text + ".x open, which ingress-nginx guards",
+			Instead: "pathType: Prefix or Exact",
+		}
+	}
+	return &Finding{
+		Annotation: pathPart, Value: text, Verdict: Refused, Text: "with rules of access it has letters, digits, hyphens, dots, underscores, tildes and slashes alone: others have several forms",
+		Instead: "a path of these characters, or the path / for the whole host",
+	}
+}
+
+// unreserved are the characters of paths that have one form, with the slash.
+const unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/"
+
+// plainLiterals reports whether the characters that an expression names are unreserved.
+func plainLiterals(r *syntax.Regexp) bool {
+	switch r.Op {
+	case syntax.OpLiteral:
+		return !slices.ContainsFunc(r.Rune, func(c rune) bool { return !strings.ContainsRune(unreserved, c) })
+	case syntax.OpCharClass:
+		if len(r.Rune) > 0 && r.Rune[len(r.Rune)-1] > unicode.MaxASCII {
+			return true // all characters but some
+		}
+		for i := 0; i+1 < len(r.Rune); i += 2 {
+			for c := r.Rune[i]; c <= r.Rune[i+1]; c++ {
+				if !strings.ContainsRune(unreserved, c) {
+					return false
+				}
+			}
+		}
+	}
+	return !slices.ContainsFunc(r.Sub, func(one *syntax.Regexp) bool { return !plainLiterals(one) })
+}
+
 // AnyHostText is the reason for which a rule without a host has no regular expressions.
 const AnyHostText = "a regular expression is for a host, and the rule has none"
 
@@ -111,9 +170,15 @@ func pathLine(s Settings, where, host string, path networking.HTTPIngressPath) L
 		if err := route.ValidRegex(text); err != nil {
 			line.Verdict, line.Text = Refused, err.Error()
 			line.Instead = "a path of its own for each case"
+		} else if f := s.PathFault(path); f != nil {
+			line.Verdict, line.Text, line.Instead = Refused, f.Text, f.Instead
 		} else if host == "" {
 			line.Verdict, line.Text, line.Instead = Refused, AnyHostText, "the host of the rule, or a path without a regular expression"
 		}
+		return line
+	}
+	if f := s.PathFault(path); f != nil {
+		line.Verdict, line.Text, line.Instead = Refused, f.Text, f.Instead
 		return line
 	}
 	if err := route.ValidPath(text); err != nil {

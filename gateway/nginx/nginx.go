@@ -187,13 +187,13 @@ func Event(findings []Finding, verdict Verdict) string {
 	}
 	text := "annotations are ignored: "
 	if verdict == Refused {
-		text = "requests are answered with 503, because annotations are refused: "
+		text = "requests are answered with 503, because parts of the Ingress are refused: "
 	}
 	for i, f := range findings[:min(len(findings), maxNamed)] {
 		if i > 0 {
 			text += "; "
 		}
-		text += f.Annotation + ": " + f.Text
+		text += f.name() + ": " + f.Text
 		if f.Instead != "" {
 			text += " (instead: " + f.Instead + ")"
 		}
@@ -204,10 +204,23 @@ func Event(findings []Finding, verdict Verdict) string {
 	return text + "."
 }
 
+// pathPart is in place of an annotation where a finding is about a path.
+const pathPart = "path"
+
+func (f Finding) name() string {
+	if f.Annotation == pathPart {
+		return fmt.Sprintf("path %.100q", f.Value)
+	}
+	return f.Annotation
+}
+
 // Event is the text of a finding in an Event.
 func (f Finding) Event() string {
 	text := fmt.Sprintf("the annotation %s is ignored: %s", f.Annotation, f.Text)
-	if f.Verdict == Refused {
+	switch {
+	case f.Annotation == pathPart:
+		text = fmt.Sprintf("requests are answered with 503, because the %s is refused: %s", f.name(), f.Text)
+	case f.Verdict == Refused:
 		text = fmt.Sprintf("requests are answered with 503, because the annotation %s is refused: %s", f.Annotation, f.Text)
 	}
 	if f.Instead != "" {

@@ -100,6 +100,16 @@ type wished struct {
 func (b *builder) wishOf(ingress *networking.Ingress) (w wished) {
 	var findings []nginx.Finding
 	w.Settings, findings = nginx.Read(ingress.Annotations)
+	for _, rule := range ingress.Spec.Rules {
+		if rule.HTTP == nil {
+			continue
+		}
+		for _, path := range rule.HTTP.Paths {
+			if f := w.PathFault(path); f != nil {
+				findings = append(findings, *f)
+			}
+		}
+	}
 	w.refused = nginx.AnyRefused(findings)
 	if text := nginx.Event(findings, nginx.Refused); text != "" {
 		b.complain(ingress, ReasonRefused, "%s", text)

@@ -476,6 +476,45 @@ func TestANamespaceHasABoundOfRegularExpressionsAndOfConditions(t *testing.T) {
 	require.True(t, slices.ContainsFunc(nginx.Examine(any, nginx.Classes{}), func(l nginx.Line) bool { return l.Verdict == nginx.Refused }))
 }
 
+func TestAPathThatRulesOfAccessDoNotCoverIsClosed(t *testing.T) {
+	exact := func(path string) []networking.HTTPIngressPath {
+		return []networking.HTTPIngressPath{to(path, networking.PathTypeExact, "a")}
+	}
+	untyped := below("/admin", "a")
+	untyped[0].PathType = nil
+	for i, one := range []struct {
+		paths  []networking.HTTPIngressPath
+		more   string
+		closed bool
+	}{
+		{specific("/admin", "a"), "", true}, {untyped, "", true}, {specific("/admin/", "a"), "", false}, {specific("/", "a"), "", false}, {specific("", "a"), "", false}, {below("/admin", "a"), "", false},
+		{exact("/admin"), "", false}, {specific("/admin", "a"), "rewrite-target=/x", true},
+		{below("/@admin", "a"), "", true}, {exact("/caf%C3%A9"), "", true}, {below("/a:b", "a"), "", true}, {below("/a-b_c.d~e/9", "a"), "", false},
+		{specific("/admin", "a"), "use-regex=true", false}, {specific("/admin(/|$)(.*)", "a"), "use-regex=true", false}, {specific("/v[0-9]{1,2}/(?:a|b)[^/]+/x.php", "a"), "use-regex=true", false},
+		{specific("/@admin/.*", "a"), "use-regex=true", true}, {specific("/a[b@]+", "a"), "use-regex=true", true}, {specific("/a(b|c:d)", "a"), "use-regex=true", true}, {specific("/a%40", "a"), "use-regex=true", true},
+	} {
+		for _, rule := range []string{"whitelist-source-range=10.0.0.0/8", "denylist-source-range=10.0.0.0/8", "limit-rps=1"} {
+			ingress := annotated("a", "a.org", one.paths, rule)
+			if one.more != "" {
+				ingress = annotated("a", "a.org", one.paths, rule, one.more)
+			}
+			sites := publish.SitesOf(world(ingress))
+			refused := slices.ContainsFunc(nginx.Examine(ingress, nginx.Classes{}), func(l nginx.Line) bool { return l.Verdict == nginx.Refused })
+			require.Equal(t, one.closed, refused, "%d %s", i, one.paths[0].Path)
+			require.Equal(t, one.closed, slices.Contains(reasons(sites.Complaints), "a "+publish.ReasonRefused), "%d %s", i, one.paths[0].Path)
+			for _, p := range sites.HTTP.Sites[0].Paths {
+				f := p.Rules[0].Targets[0].Filters
+				require.Equal(t, one.closed, f.Status == http.StatusServiceUnavailable, p.Path)
+			}
+			delete(ingress.Annotations, nginx.Prefix+strings.Split(rule, "=")[0])
+			require.Empty(t, publish.SitesOf(world(ingress)).Complaints, "without rules of access")
+		}
+	}
+	message := publish.SitesOf(world(annotated("a", "a.org", specific("/admin", "a"), "limit-rps=1"))).Complaints[0].Message
+	require.Contains(t, message, `the path "/admin" is refused`)
+	require.Contains(t, message, "pathType: Prefix or Exact")
+}
+
 func TestCanariesOfIngressNginxGetTheirShare(t *testing.T) {
 	l := newNginxLab(t, "a", "b")
 	groups := specific("/x(/|$)(.*)", "a")
