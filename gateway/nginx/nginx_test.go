@@ -98,6 +98,19 @@ func TestAnAnnotationThatSwitchesNothingOnClosesNoIngress(t *testing.T) {
 	}
 }
 
+func TestTheCheckWarnsOfRedirectsThatBeginWithTheUpgrade(t *testing.T) {
+	ingress := &networking.Ingress{}
+	ingress.Annotations = annotations("ssl-redirect=false", "force-ssl-redirect=true")
+	texts := make(map[string]string)
+	for _, line := range nginx.Examine(ingress, nginx.Classes{}) {
+		if line.Verdict == nginx.Changes {
+			texts[line.Part] = line.Text
+		}
+	}
+	require.Contains(t, texts[nginx.Prefix+"ssl-redirect"], "takes the redirect of hosts with a certificate away")
+	require.Contains(t, texts[nginx.Prefix+"force-ssl-redirect"], "behind a balancer that ends TLS")
+}
+
 func TestTheCheckNamesEachPartOfAnIngress(t *testing.T) {
 	class, prefix, specific := "nginx", networking.PathTypePrefix, networking.PathTypeImplementationSpecific
 	ingress := &networking.Ingress{Spec: networking.IngressSpec{IngressClassName: &class, TLS: []networking.IngressTLS{{SecretName: "a"}, {}}, Rules: []networking.IngressRule{{Host: "*.a.org"}}}}
@@ -110,7 +123,7 @@ func TestTheCheckNamesEachPartOfAnIngress(t *testing.T) {
 	}
 	require.Equal(t, map[string]nginx.Verdict{
 		"ingressClassName": nginx.Changes, nginx.Prefix + "use-regex": nginx.Changes, nginx.Prefix + "configuration-snippet": nginx.Refused, nginx.Prefix + "proxy-buffering": nginx.Changes,
-		nginx.Prefix + "ssl-redirect": nginx.Stays, "rules[0].host": nginx.Changes, "rules[0].http.paths[0]": nginx.Stays, "rules[0].http.paths[1]": nginx.Refused, "tls[0].secretName": nginx.Stays, "tls[1].secretName": nginx.Changes,
+		nginx.Prefix + "ssl-redirect": nginx.Changes, "rules[0].host": nginx.Changes, "rules[0].http.paths[0]": nginx.Stays, "rules[0].http.paths[1]": nginx.Refused, "tls[0].secretName": nginx.Stays, "tls[1].secretName": nginx.Changes,
 	}, verdicts)
 	require.Equal(t, nginx.Refused, lines[0].Verdict)
 	served := nginx.Examine(ingress, nginx.Classes{Names: []string{"nginx"}})

@@ -116,12 +116,12 @@ type differing func(name, text string, read func(s *Settings, value string) erro
 
 // routing adds the annotations that decide where requests go.
 func routing(served adder, differs differing) {
-	served("ssl-redirect", func(s *Settings, value string) error {
+	differs("ssl-redirect", "\"false\" takes the redirect of hosts with a certificate away; burano.io/ssl-redirect comes first", func(s *Settings, value string) error {
 		yes, err := truth(value)
 		s.NoRedirect = !yes
 		return err
 	})
-	served("force-ssl-redirect", func(s *Settings, value string) (err error) {
+	differs("force-ssl-redirect", "a gateway knows its own TLS alone: behind a balancer that ends TLS it redirects for ever", func(s *Settings, value string) (err error) {
 		s.Filters.OnlyTLS, err = truth(value)
 		return err
 	})
