@@ -99,8 +99,8 @@ func classOf(ingress *networking.Ingress, classes Classes) Line {
 	return line
 }
 
-// guarded reports whether rules decide who reaches the application.
-func (s Settings) guarded() bool {
+// Guarded reports whether rules decide who reaches the application.
+func (s Settings) Guarded() bool {
 	access := s.Filters.Access
 	return access != nil && len(access.Allow)+len(access.Deny) > 0 || s.Filters.Limits != nil
 }
@@ -108,7 +108,7 @@ func (s Settings) guarded() bool {
 // PathFault is the reason for which a path of the Ingress cannot have its rules of access, or nil: requests would lead around them.
 func (s Settings) PathFault(path networking.HTTPIngressPath) *Finding {
 	text := cmp.Or(path.Path, "/")
-	if !s.guarded() {
+	if !s.Guarded() {
 		return nil
 	}
 	exact := path.PathType != nil && *path.PathType == networking.PathTypeExact

@@ -32,3 +32,6 @@ func ShareUDP(services []*core.Service, gateways map[uint16]route.UDP) (flows []
 func Reporter(client kubernetes.Interface) func(ctx context.Context, complaints []Complaint) (more bool, failed error) {
 	return newComplainer(client, slog.New(slog.DiscardHandler), time.Now).report
 }
+
+// Encode returns the value of a part.
+func (s *Sites) Encode(part route.Part) ([]byte, error) { return s.encode(part) }

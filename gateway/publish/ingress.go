@@ -306,7 +306,10 @@ func (b *builder) serve(ingress *networking.Ingress, site *route.Site, w wished,
 			}
 			if w.Away == nil && !w.refused {
 				if wanted.Pool = b.pool(ingress, path.Backend); wanted.Pool == "" {
-					continue
+					if !w.Guarded() {
+						continue
+					}
+					w.refused = true // other paths do not get its requests
 				}
 			}
 			site.Paths = append(site.Paths, b.rules(ingress, w, wanted, regex))
@@ -328,7 +331,10 @@ func (b *builder) fallbacks(ingress *networking.Ingress, i int, site *route.Site
 	pool := ""
 	if w.Away == nil && !w.refused {
 		if pool = b.pool(ingress, *ingress.Spec.DefaultBackend); pool == "" {
-			return
+			if !w.Guarded() {
+				return
+			}
+			w.refused = true
 		}
 	}
 	w.Regex = false // a default backend has no path

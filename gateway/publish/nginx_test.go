@@ -515,6 +515,48 @@ func TestAPathThatRulesOfAccessDoNotCoverIsClosed(t *testing.T) {
 	require.Contains(t, message, "pathType: Prefix or Exact")
 }
 
+func TestAGuardedIngressThatCannotBeWrittenIsClosed(t *testing.T) {
+	var networks []string
+	for i := range 256 {
+		networks = append(networks, fmt.Sprintf("2001:db8:1111:2222:3333:4444:5555:%x/128", 4096+i))
+	}
+	list := strings.Join(networks, ",")
+	var paths []networking.HTTPIngressPath
+	for i := range 64 {
+		paths = append(paths, to(fmt.Sprintf("/p%d", i), networking.PathTypePrefix, "a"))
+	}
+	ingress := annotated("large", "a.org", append(paths, to("/x/[0-9]+", networking.PathTypeImplementationSpecific, "a")), "whitelist-source-range="+list, "denylist-source-range="+list, "limit-rps=1", "limit-whitelist="+list, "rewrite-target=/")
+	sites := publish.SitesOf(world(annotated("main", "a.org", below("/", "a")), ingress))
+	require.Empty(t, sites.Complaints)
+	at := slices.IndexFunc(sites.HTTP.Sites, func(s route.Site) bool { return s.Ingress == "large" })
+	part := route.Part{Site: &sites.HTTP.Sites[at]}
+	whole, err := route.EncodePart(part)
+	require.NoError(t, err)
+	require.Greater(t, len(whole), 1400<<10)
+	value, err := sites.Encode(part)
+	require.NoError(t, err)
+	require.Less(t, len(value), 100<<10)
+	read, err := route.DecodePart(route.PartKey(part), value)
+	require.NoError(t, err)
+	require.Len(t, read.Site.Paths, 65)
+	for _, p := range read.Site.Paths {
+		require.Equal(t, http.StatusServiceUnavailable, p.Rules[0].Targets[0].Filters.Status)
+	}
+	require.Equal(t, &route.Match{Regex: "/x/[0-9]+"}, read.Site.Paths[64].Rules[0].Match)
+	require.Equal(t, []string{"large " + publish.ReasonRefused}, reasons(sites.Complaints))
+
+	// A guarded path without a pool is closed, and one without rules is left out.
+	for rule, closed := range map[string]bool{"whitelist-source-range=10.0.0.0/8": true, "proxy-body-size=1m": false} {
+		resource := annotated("resource", "a.org", below("/admin", "a"), rule)
+		resource.Spec.Rules[0].HTTP.Paths[0].Backend = networking.IngressBackend{Resource: &core.TypedLocalObjectReference{Kind: "Bucket", Name: "x"}}
+		resource.Spec.DefaultBackend = &resource.Spec.Rules[0].HTTP.Paths[0].Backend
+		sites = publish.SitesOf(world(annotated("main", "a.org", below("/", "a")), resource))
+		require.Equal(t, []string{"resource " + publish.ReasonBackend}, reasons(sites.Complaints))
+		has := sites.HTTP.Sites[1].Paths
+		require.Equal(t, closed, len(has) > 0 && has[0].Path == "/admin" && has[0].Rules[0].Targets[0].Filters.Status == http.StatusServiceUnavailable, rule)
+	}
+}
+
 func TestCanariesOfIngressNginxGetTheirShare(t *testing.T) {
 	l := newNginxLab(t, "a", "b")
 	groups := specific("/x(/|$)(.*)", "a")

@@ -208,7 +208,6 @@ func (p *publisher) publish(ctx context.Context) error {
 	if sites != nil {
 		sites.assignPorts(given.listeners, given.conflicts)
 		sites.udpConflicts = given.udpConflicts
-		complaints = append(complaints, sites.Complaints...)
 	}
 	keys, known := p.keys.Values()
 	if known && keys == nil {
@@ -216,6 +215,9 @@ func (p *publisher) publish(ctx context.Context) error {
 	}
 	if err := p.store.write(ctx, routes, udpPorts(given.udp, datagrams, given.udpWon), sites, keys); err != nil {
 		return err
+	}
+	if sites != nil {
+		complaints = append(complaints, sites.Complaints...)
 	}
 	routes = slices.Concat(routes, given.udp)
 	if p.state != "publishing" {

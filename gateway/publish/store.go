@@ -9,6 +9,7 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -157,10 +158,7 @@ func (s *store) write(ctx context.Context, routes []route.Route, datagrams []rou
 		stay(route.HTTPPrefix)
 	} else {
 		for _, part := range sites.Parts() {
-			value, err := route.EncodePart(part)
-			if err == nil && len(value) > maxValue {
-				err = fmt.Errorf("it has %d bytes, and etcd takes %d", len(value), maxValue)
-			}
+			value, err := sites.encode(part)
 			if err != nil {
 				s.logger.Error("a site is left out", "key", route.PartKey(part), "error", err)
 				continue
@@ -197,6 +195,39 @@ func (s *store) write(ctx context.Context, routes []route.Route, datagrams []rou
 	}
 	s.served = servicesOf(routes)
 	return nil
+}
+
+// encode returns the value of a part. A site of an Ingress with rules, which cannot be written, is closed: without it, other paths would get its requests.
+func (s *Sites) encode(part route.Part) ([]byte, error) {
+	value, err := fitting(part)
+	if err == nil || part.Site == nil || part.Site.Kind != "" || !slices.ContainsFunc(part.Site.Paths, func(p route.Path) bool { return len(p.Rules) > 0 }) {
+		return value, err
+	}
+	closed := *part.Site
+	closed.Paths = slices.Clone(part.Site.Paths)
+	for i, p := range closed.Paths {
+		rule := route.Rule{Targets: []route.Target{{Weight: 1, Filters: &route.Filters{Status: http.StatusServiceUnavailable}}}}
+		if len(p.Rules) > 0 && p.Rules[0].Match != nil && p.Rules[0].Match.Regex != "" {
+			rule.Match = &route.Match{Regex: p.Rules[0].Match.Regex}
+		}
+		closed.Paths[i].Rules = []route.Rule{rule}
+	}
+	for _, ingress := range s.ours {
+		if ingress.Namespace == closed.Namespace && ingress.Name == closed.Ingress {
+			s.Complaints = append(s.Complaints, ingressComplaint(ingress, ReasonRefused, "requests are answered with 503, because gateways cannot read the rules of all paths: %v. Make several Ingresses of it.", err))
+		}
+	}
+	part.Site = &closed
+	return fitting(part)
+}
+
+// fitting is the value of a part that etcd takes.
+func fitting(part route.Part) ([]byte, error) {
+	value, err := route.EncodePart(part)
+	if err == nil && len(value) > maxValue {
+		err = fmt.Errorf("it has %d bytes, and etcd takes %d", len(value), maxValue)
+	}
+	return value, err
 }
 
 // keepKinds keeps the sites of Gateway API, with their references.
