@@ -1,6 +1,7 @@
 package nginx_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +97,18 @@ func TestAnAnnotationThatSwitchesNothingOnClosesNoIngress(t *testing.T) {
 		_, findings := nginx.Read(annotations(list...))
 		require.True(t, nginx.AnyRefused(findings), list)
 	}
+}
+
+func TestAFaultOfSeveralAnnotationsNamesOne(t *testing.T) {
+	var networks []string
+	for i := range 200 {
+		networks = append(networks, fmt.Sprintf("10.0.0.%d", i))
+	}
+	list := strings.Join(networks, ",")
+	_, findings := nginx.Read(annotations("limit-rps=1", "limit-whitelist="+list, "limit-allowlist="+list))
+	at := slices.IndexFunc(findings, func(f nginx.Finding) bool { return f.Verdict == nginx.Refused })
+	require.Equal(t, nginx.Prefix+"limit-whitelist", findings[at].Annotation)
+	require.Contains(t, findings[at].Text, "400 networks")
 }
 
 func TestTheCheckWarnsOfRedirectsThatBeginWithTheUpgrade(t *testing.T) {

@@ -239,10 +239,10 @@ func backends(served adder, differs differing) {
 		_, err := onOff(value)
 		return err
 	})
-	add := func(_ *Settings, _ string) error { return nil }
-	differs("proxy-ssl-protocols", "gateways take TLS 1.2 and 1.3", add)
-	differs("proxy-ssl-ciphers", "gateways take HAProxy's ciphers", add)
-	differs("proxy-ssl-verify-depth", "gateways verify the whole chain", add)
+	anything := func(_ *Settings, _ string) error { return nil }
+	differs("proxy-ssl-protocols", "gateways take TLS 1.2 and 1.3", anything)
+	differs("proxy-ssl-ciphers", "gateways take HAProxy's ciphers", anything)
+	differs("proxy-ssl-verify-depth", "gateways verify the whole chain", anything)
 }
 
 // access adds the annotations that decide who reaches an application.
@@ -369,7 +369,7 @@ func shaping(served adder, differs differing, tuning func(name, text string, rea
 		s.cookie.Secure, err = truth(value)
 		return err
 	})
-	tuning("upstream-hash-by", "$request_uri, $uri, $remote_addr, $binary_remote_addr, $http_NAME and $arg_NAME are served", func(s *Settings, value string) (err error) {
+	tuning("upstream-hash-by", "$request_uri, $uri (with the query), $remote_addr, $binary_remote_addr, $http_NAME and $arg_NAME are served", func(s *Settings, value string) (err error) {
 		s.Filters.Hash, err = hashOf(value)
 		return err
 	})
@@ -554,7 +554,28 @@ func (s *Settings) finish(annotations map[string]string) (findings []Finding) {
 		}
 	}
 	if err := s.Filters.Validate(); err != nil && len(findings) == 0 {
-		refuse("", "%v", err)
+		refuse(s.culprit(annotations), "%v", err)
 	}
 	return findings
+}
+
+// culprit is the annotation, of several whose values are valid alone, that makes the filters invalid.
+func (s *Settings) culprit(annotations map[string]string) string {
+	f := s.Filters
+	for _, part := range []struct {
+		filters route.Filters
+		names   []string
+	}{
+		{route.Filters{Limits: f.Limits}, []string{"limit-whitelist", "limit-allowlist", "limit-rps", "limit-rpm", "limit-connections"}},
+		{route.Filters{TLS: f.TLS}, []string{"proxy-ssl-name", "proxy-ssl-secret", "backend-protocol"}},
+		{route.Filters{CORS: f.CORS}, []string{"enable-cors"}},
+		{route.Filters{Cookie: f.Cookie}, []string{"affinity"}},
+	} {
+		for _, name := range part.names {
+			if _, there := annotations[Prefix+name]; there && part.filters.Validate() != nil {
+				return name
+			}
+		}
+	}
+	return "*" // of all together
 }

@@ -21,6 +21,8 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	api "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/burano/burano/gateway/nginx"
 )
 
 // fieldsOf lists the fields of a type by their paths, as kubectl explain has them.
@@ -79,7 +81,7 @@ func annotations(t *testing.T) (list []string) {
 }
 
 func TestTheBookHasEveryFieldThatGatewaysServeOrDoNot(t *testing.T) {
-	kinds := map[string][]string{"EndpointSlice": fieldsOf(reflect.TypeFor[discovery.EndpointSlice](), ""), "annotation": annotations(t)}
+	kinds := map[string][]string{"EndpointSlice": fieldsOf(reflect.TypeFor[discovery.EndpointSlice](), ""), "annotation": append(annotations(t), nginx.AnnotationIgnore)}
 	for kind, spec := range map[string]reflect.Type{
 		"Service": reflect.TypeFor[core.ServiceSpec](), "Ingress": reflect.TypeFor[networking.IngressSpec](), "GatewayClass": reflect.TypeFor[api.GatewayClassSpec](),
 		"Gateway": reflect.TypeFor[api.GatewaySpec](), "ListenerSet": reflect.TypeFor[api.ListenerSetSpec](), "HTTPRoute": reflect.TypeFor[api.HTTPRouteSpec](),

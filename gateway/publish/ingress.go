@@ -297,8 +297,8 @@ func (b *builder) serve(ingress *networking.Ingress, site *route.Site, w wished,
 				continue
 			}
 			if holder := b.claim(ingress, wanted, regex); holder != nil {
-				if holder == ingress && w.refused {
-					continue // it is closed already
+				if holder == ingress && (w.refused || w.AppRoot != "" && wanted.Exact && wanted.Path == "/") {
+					continue // it is closed already, or app-root answers
 				}
 				b.complain(ingress, ReasonPathConflict, "the path %s of the host %q is not served by this Ingress: it belongs to the Ingress %s/%s, which is older.",
 					cmp.Or(regex, wanted.Path), wanted.Host, holder.Namespace, holder.Name)

@@ -23,9 +23,6 @@ const (
 	ReasonIgnored = "AnnotationIgnored" // an annotation has no effect
 )
 
-// AnnotationNginx is "ignore" to leave the annotations of ingress-nginx of an Ingress without effect.
-const AnnotationNginx = "burano.io/nginx-annotations"
-
 // Limits of a namespace. Gateways look through all regular expressions, and through all conditions, for a request of any host.
 const (
 	maxRegexes    = 64
@@ -117,8 +114,8 @@ func (b *builder) wishOf(ingress *networking.Ingress) (w wished) {
 	if text := nginx.Event(findings, nginx.Ignored); text != "" {
 		b.complain(ingress, ReasonIgnored, "%s", text)
 	}
-	if text, there := ingress.Annotations[AnnotationNginx]; there && text != "ignore" {
-		b.complain(ingress, ReasonAnnotation, "the annotation %s must be \"ignore\", not %q; it is not heeded", AnnotationNginx, text)
+	if text, there := ingress.Annotations[nginx.AnnotationIgnore]; there && text != "ignore" {
+		b.complain(ingress, ReasonAnnotation, "the annotation %s must be \"ignore\", not %q; it is not heeded", nginx.AnnotationIgnore, text)
 	}
 	var err error
 	if w.redirect, err = redirectWish(ingress.Annotations); err != nil {

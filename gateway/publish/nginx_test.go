@@ -232,6 +232,8 @@ func TestRewritesAndRedirectsOfIngressNginxAreServed(t *testing.T) {
 		annotated("headers", "headers.org", below("/", "a"), "x-forwarded-prefix=/pre", "upstream-vhost=inside.org"),
 	)
 	require.Empty(t, complaints)
+	exact := annotated("a", "a.org", []networking.HTTPIngressPath{to("/", networking.PathTypeExact, "a")}, "app-root=/app")
+	require.Empty(t, publish.SitesOf(world(exact)).Complaints, "an Ingress has no conflict with itself")
 	for _, one := range [][2]string{
 		{"http://groups.org/something", "a /"}, {"http://groups.org/something/new/x?q=1", "a /new/x?q=1"}, {"http://groups.org/SOMETHING/new", "a /new"},
 		{"http://groups.org/somethingelse", "404"}, {"http://groups.org/x/something", "404"}, {"https://groups.org/something/new", "a /new"},
@@ -766,7 +768,6 @@ func TestTheGuideHasTheTable(t *testing.T) {
 		}
 	}
 	require.Equal(t, lines, told, "the table of docs/from-ingress-nginx.md is that of gateway/nginx:\n%s", strings.Join(lines, "\n"))
-	require.Equal(t, nginx.AnnotationIgnore, publish.AnnotationNginx)
 }
 
 // TestThePublisherAndTheCheckAgree asks both about each annotation of the table.
