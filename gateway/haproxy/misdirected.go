@@ -75,10 +75,10 @@ func misdirected(port uint16, files webFiles) models.HTTPRequestRules {
 }
 
 // sessions enters the listeners of Gateways by their hosts.
-func (p *pages) sessions(sites []route.Site, enter func(entries map[string]string, key, value string)) {
+func (p *pages) sessions(sites []route.Site, wanted map[string]listener, enter func(entries map[string]string, key, value string)) {
 	for _, site := range sites {
 		for _, one := range site.Opened {
-			if one.Owner != "" && separates(sites, one.Port) {
+			if _, served := wanted[traffic.Section(one.Port)]; served && one.Owner != "" && separates(sites, one.Port) {
 				enter(p.names, sessionsKey(one.Port)+cmp.Or(one.Host, "*"), sessionsEntry(one))
 			}
 		}

@@ -364,7 +364,7 @@ func (p *pages) rules(h route.HTTP, wanted map[string]listener) {
 			enter(p.names, matchKey(session.Port, nil)+cmp.Or(session.Host, "*"), entry(section, route.Path{Host: session.Host}, count))
 		}
 	}
-	p.sessions(sites, enter)
+	p.sessions(sites, wanted, enter)
 	for _, site := range sites {
 		for _, session := range site.Terminated {
 			if wanted[traffic.Section(session.Port)].Opens {

@@ -240,9 +240,9 @@ func (w webFiles) unknownHosts(ctx context.Context, given *Certificate, bad map[
 }
 
 // follow updates the maps and certificates of the running HAProxy; changes that are impossible at run time need a reload. It skips entries whose pool does
-// not run yet: until then the request keeps its target.
+// not run yet: until then the request keeps its target, and no path goes, because another entry for the same requests may be a skipped one.
 func (p *Proxy) follow(ctx context.Context, wanted pages, running, listeners map[string]listener, outcome *Outcome) error {
-	err := errors.Join(p.admin.certificates(p.file.web, wanted.certificates), p.admin.renewShown(p.file.web, wanted.sites), p.admin.maps(p.file.web, wanted, running))
+	err := errors.Join(p.admin.certificates(p.file.web, wanted.certificates), p.admin.renewShown(p.file.web, wanted.sites), p.admin.maps(p.file.web, wanted, running, outcome.Waiting))
 	if err == nil || outcome.Waiting || !sameLayout(running, listeners) {
 		return err
 	}
@@ -281,8 +281,9 @@ func (a *admin) command(text string) (string, error) {
 // payload limits the size of one message: a command has to fit into one of HAProxy's buffers.
 const payload = 8 << 10
 
-// maps updates the maps of the running worker: it first adds new entries, in all of them, and then removes obsolete ones.
-func (a *admin) maps(files webFiles, wanted pages, running map[string]listener) error {
+// maps updates the maps of the running worker: it first adds new entries, in all of them, and then removes obsolete ones. When a reload is due, or an entry
+// waits for one, obsolete entries stay: the reload removes them.
+func (a *admin) maps(files webFiles, wanted pages, running map[string]listener, waiting bool) error {
 	var leftovers []string
 	for _, one := range files.maps(wanted) {
 		path, entries := one.path, one.entries
@@ -305,7 +306,10 @@ func (a *admin) maps(files webFiles, wanted pages, running map[string]listener) 
 			}
 			seen[key] = true
 			delete(missing, key)
-			if want != value && wanted.runs(want, running) {
+			switch runs := wanted.runs(want, running); {
+			case want != value && !runs:
+				waiting = true
+			case want != value:
 				if _, err := a.command("set map " + path + " " + reference + " " + want); err != nil {
 					return fmt.Errorf("change a path of HAProxy: %w", err)
 				}
@@ -322,6 +326,7 @@ func (a *admin) maps(files webFiles, wanted pages, running map[string]listener) 
 		}
 		for _, key := range slices.Sorted(maps.Keys(missing)) {
 			if !wanted.runs(missing[key], running) {
+				waiting = true
 				continue
 			}
 			if lines.Len()+len(key) > payload {
@@ -334,6 +339,9 @@ func (a *admin) maps(files webFiles, wanted pages, running map[string]listener) 
 		if err := flush(); err != nil {
 			return fmt.Errorf("add paths to HAProxy: %w", err)
 		}
+	}
+	if waiting {
+		return nil
 	}
 	for _, command := range leftovers {
 		if _, err := a.command(command); err != nil {
