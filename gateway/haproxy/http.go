@@ -66,7 +66,7 @@ func portListener(l route.Listener, sites []route.Site, files webFiles) listener
 	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS, Passes: l.Passes, Names: l.Passes && l.Names}
 	wanted.Requests = requestRules(files, requestSearch{
 		ingresses: !l.NoIngress, sets: setsOf(sites, l.Port, mark(l)), regexes: regexesOf(sites, l.Port, mark(l)),
-		guarded: guardedHosts(sites, l.Port), separate: l.TLS && separates(sites, l.Port), port: l.Port,
+		separate: l.TLS && separates(sites, l.Port), port: l.Port,
 	})
 	wanted.Rules.AcceptProxy, wanted.Log, wanted.Compress = l.AcceptProxy, l.AccessLog, l.Compress
 	if wanted.Log {
@@ -112,8 +112,7 @@ type requestSearch struct {
 	ingresses bool // the paths of Ingresses are served
 	sets      []set
 	regexes   []regexPath
-	guarded   []string // hosts whose ambiguous requests are refused
-	separate  bool     // requests for another listener of a Gateway than that of their session are refused
+	separate  bool // requests for another listener of a Gateway than that of their session are refused
 }
 
 // requestRules find the pool of a request. An exact host name comes before *.example.com, and that before any. When a host has no match, the next one is
@@ -128,7 +127,6 @@ func requestRules(files webFiles, on requestSearch) models.HTTPRequestRules {
 	}
 	set("host", "req.hdr(host),host_only,rtrim(.),lower", "", "")
 	set("host", "str(-)", "if", "{ var(txn.host) -m reg [^a-z0-9._-] }")
-	rules = append(rules, refuseAmbiguous(on.guarded, false)...)
 	set("wild", "var(txn.host),regsub(^[^.]+,*)", "", "")
 	set("path", "path", "", "")
 	hosts := []string{"var(txn.host)", "var(txn.wild)", "str(*)"}
@@ -145,7 +143,9 @@ func requestRules(files webFiles, on requestSearch) models.HTTPRequestRules {
 	if len(on.sets)+len(on.regexes) > 0 {
 		rules = append(rules, choose(on.sets, on.regexes, files)...)
 	}
-	rules = append(rules, refuseAmbiguous(on.guarded, true)...)
+	if on.ingresses {
+		rules = append(rules, refuseAmbiguous()...)
+	}
 	if len(on.sets) > 0 && on.separate {
 		rules = append(rules, misdirected(on.port, files)...)
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -102,45 +101,92 @@ func hostIs(host string) []string {
 // hyphens, dots, underscores and tildes (RFC 3986, 6.2.2.2). NGINX resolves them before it looks for rules.
 const ambiguous = `'//|/[.][.]?(/|$)|%(2[d-f]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5f|7e|00)'`
 
-// guardedHosts are the hosts of a port with paths that have rules of access, and with other paths. Their ambiguous requests are refused: one could reach an
-// application by another path than the guarded one.
-func guardedHosts(sites []route.Site, port uint16) (hosts []string) {
-	guarded, others := make(map[string]bool), make(map[string]bool)
-	for _, site := range sites {
-		for _, path := range site.Paths {
-			if path.Port != port && path.Port != 0 {
-				continue
-			}
-			others[path.Host] = others[path.Host] || path.Exact || strings.Trim(path.Path, "/") != "" || regexOf(path.Match) != ""
-			for _, target := range path.Targets {
-				if f := target.Filters; path.Port != 0 && f != nil && site.Kind == "" && (f.Access != nil || f.Limits != nil || f.OnlyTLS || f.Status != 0) {
-					guarded[path.Host] = true
-				}
-			}
+// Marks of an entry, which are its last part.
+const (
+	markBeside = "g" // it is beside a guarded path: ambiguous requests are refused
+)
+
+// guards are the rules of access of paths, by the namespace of their Ingress, their host and the rule. Ingresses lead to Services of their namespace alone, so
+// no path of another namespace leads to an application around a rule.
+type guards map[string]map[string]map[string]guard
+
+// guard is the paths of a host that have the same rule of access.
+type guard struct{}
+
+// ruleOf is the rule of access of a path. It is empty without one.
+func ruleOf(p route.Path) string {
+	for _, target := range p.Targets {
+		if f := target.Filters; f != nil && (f.Access != nil || f.Limits != nil || f.Status != 0) {
+			said, _ := json.Marshal([]any{f.Access, f.Limits, f.Status})
+			return string(said)
 		}
 	}
-	for _, host := range slices.Sorted(maps.Keys(guarded)) {
-		if others[host] {
-			hosts = append(hosts, host)
-		}
-	}
-	return hosts
+	return ""
 }
 
-// refuseAmbiguous refuses the ambiguous requests of some hosts. Paths of any host are guarded when they were found: other hosts may have paths of their own.
-func refuseAmbiguous(hosts []string, chosen bool) (rules models.HTTPRequestRules) {
-	code := int64(http.StatusBadRequest)
-	for _, host := range hosts {
-		if chosen != (host == "") {
+func guardsOf(sites []route.Site) guards {
+	g := make(guards)
+	for _, site := range sites {
+		if site.Kind != "" {
 			continue
 		}
-		conditions := hostIs(host)
-		if chosen {
-			conditions = []string{found, fmt.Sprintf("{ var(txn.found),field(3,:),add(0) -m int lt %d }", score(route.Path{Host: "*."}))}
+		for _, path := range site.Paths {
+			rule := ruleOf(path)
+			if rule == "" {
+				continue
+			}
+			if g[site.Namespace] == nil {
+				g[site.Namespace] = make(map[string]map[string]guard)
+			}
+			host := g[site.Namespace][path.Host]
+			if host == nil {
+				host = make(map[string]guard)
+				g[site.Namespace][path.Host] = host
+			}
+			host[rule] = guard{}
 		}
-		test := strings.Join(append(conditions, "{ path -m reg -i "+ambiguous+" }"), " ")
-		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeDeny, DenyStatus: &code, Cond: "if", CondTest: test})
 	}
+	return g
+}
+
+// marks are those of a path's entry. A path is beside another one that has its host, or a host among its hosts, and another rule of access.
+func (g guards) marks(site route.Site, p route.Path) string {
+	guarded := g[site.Namespace]
+	if len(guarded) == 0 {
+		return ""
+	}
+	rule, beside := ruleOf(p), false
+	look := func(host string) {
+		for other := range guarded[host] {
+			if other != rule {
+				beside = true
+			}
+		}
+	}
+	look(p.Host)
+	if p.Host == "" || strings.HasPrefix(p.Host, "*") {
+		for host := range guarded {
+			if host != p.Host && (p.Host == "" || strings.HasSuffix(host, p.Host[1:])) {
+				look(host)
+			}
+		}
+	}
+	marks := ""
+	if beside {
+		marks += markBeside
+	}
+	return marks
+}
+
+// marked is the condition that the found entry has a mark.
+func marked(mark string) string { return "{ var(txn.found),field(5,:) -m sub " + mark + " }" }
+
+// refuseAmbiguous refuses requests for entries beside a guarded path that may be meant for that one.
+func refuseAmbiguous() (rules models.HTTPRequestRules) {
+	answer := func(status int64, mark, test string) {
+		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeReturn, ReturnStatusCode: &status, Cond: "if", CondTest: marked(mark) + " { path" + test + " }"})
+	}
+	answer(http.StatusBadRequest, markBeside, " -m reg -i "+ambiguous)
 	return rules
 }
 

@@ -1,7 +1,11 @@
 package haproxy_test
 
 import (
+	"fmt"
+	"io"
+	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,4 +66,54 @@ func TestAPathWhoseRulesWaitForAReloadIsServedAsBefore(t *testing.T) {
 	again()
 	serve(plain)
 	l.goes(t, "http://a.org/admin", "a")
+}
+
+// gets is the status of a request with a path as it is.
+func (l *webLab) gets(t *testing.T, host, path string) string {
+	t.Helper()
+	connection, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", l.plain))
+	require.NoError(t, err)
+	defer connection.Close()
+	require.NoError(t, connection.SetDeadline(time.Now().Add(30*time.Second)))
+	_, err = fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", path, host)
+	require.NoError(t, err)
+	answer, err := io.ReadAll(connection)
+	require.NoError(t, err)
+	fields := strings.Fields(string(answer))
+	require.Greater(t, len(fields), 1, "%s%s", host, path)
+	return fields[1]
+}
+
+// at is a path of another host.
+func at(host string, p route.Path) route.Path { p.Host = host; return p }
+
+// TestRulesOfAccessConcernTheirNamespaceAlone has a path of another namespace, one that demands HTTPS, and hosts above and beside those with rules.
+func TestRulesOfAccessConcernTheirNamespaceAlone(t *testing.T) {
+	l := newWebLab(t)
+	a, b := echo(t, "a"), echo(t, "b")
+	open := func(host, path string) route.Path { return route.Path{Host: host, Path: path, Pool: b.Name()} }
+	guarded := restricted("/admin", a, onlyFrom("192.0.2.1"))
+	h := route.HTTP{Pools: []route.Pool{a, b}, Sites: []route.Site{
+		{Namespace: "git", Ingress: "git", Paths: []route.Path{open("git.org", "/"), open("a.org", "/git")}},
+		site("one",
+			open("a.org", "/"), guarded, restricted("/ops", a, onlyFrom("127.0.0.1")), at("git.org", restricted("/zzz", a, route.Filters{Limits: &route.Limits{PerSecond: 1, Burst: 1}})),
+			open("tls.org", "/"), at("tls.org", restricted("/safe", a, route.Filters{OnlyTLS: true})), at("one.org", restricted("/", a, onlyFrom("127.0.0.1"))),
+			open("*.wide.org", "/"), at("x.wide.org", guarded), at("closed.org", restricted("/admin", a, route.Filters{Status: 503})), open("closed.org", "/"),
+		),
+	}}
+	l.serve(t, h)
+	for _, one := range [][3]string{
+		{"a.org", "/admin", "403"}, {"a.org", "/x", "200"}, {"a.org", "/ops", "200"},
+		{"a.org", "//admin", "400"}, {"a.org", "/%61dmin", "400"}, {"a.org", "/ops/../admin", "400"}, {"x.wide.org", "//admin", "400"}, {"closed.org", "//admin", "400"},
+		{"git.org", "/group%2Fproject", "200"}, {"git.org", "//x", "200"}, {"a.org", "/git//x", "200"}, {"git.org", "/zzz", "200"},
+		{"tls.org", "//x", "200"}, {"tls.org", "/safe", "308"}, {"one.org", "//x", "200"}, {"unknown.org", "//x", "404"},
+	} {
+		require.Equal(t, one[2], l.gets(t, one[0], one[1]), "%s%s", one[0], one[1])
+	}
+	h.Sites[1].Paths = append(h.Sites[1].Paths, open("b.org", "/"), at("b.org", guarded))
+	require.False(t, l.serve(t, h).Reloaded, "guarded hosts come at run time")
+	require.Equal(t, "400", l.gets(t, "b.org", "//admin"))
+	h.Sites[1].Paths = h.Sites[1].Paths[:len(h.Sites[1].Paths)-1]
+	require.False(t, l.serve(t, h).Reloaded)
+	require.Equal(t, "200", l.gets(t, "b.org", "//admin"))
 }

@@ -39,7 +39,7 @@ func separates(sites []route.Site, port uint16) bool {
 // sessionsEntry is the value of a listener: whose it is, and which.
 func sessionsEntry(o route.Opened) string {
 	sum := func(text string) string { return fmt.Sprintf("%.8x", sha256.Sum256([]byte(text))) }
-	return entry(traffic.Section(o.Port), route.Path{Host: o.Host}, 0) + ":" + sum(o.Owner) + ":" + sum(o.Host)
+	return entry(traffic.Section(o.Port), route.Path{Host: o.Host}, 0, "") + ":" + sum(o.Owner) + ":" + sum(o.Host)
 }
 
 // misdirected refuses requests for another listener of the Gateway than that of the session. The variables of choose are set.

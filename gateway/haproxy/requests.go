@@ -100,15 +100,18 @@ func score(p route.Path) int {
 	return score
 }
 
-// entry is the value of a path in a map: the section, the treatment of plain requests, its rank, and the number of shares of a split.
-func entry(section string, p route.Path, shares int) string {
+// entry is the value of a path in a map: the section, the treatment of plain requests, its rank, the number of shares of a split, and marks.
+func entry(section string, p route.Path, shares int, marks string) string {
 	plain := "-"
 	if p.Redirect {
 		plain = redirecting
 	}
 	value := fmt.Sprintf("%s:%s:%d", section, plain, score(p))
-	if shares > 0 {
+	if shares > 0 || marks != "" {
 		value += ":" + strconv.Itoa(shares)
+	}
+	if marks != "" {
+		value += ":" + marks
 	}
 	return value
 }
@@ -332,7 +335,7 @@ func (p *pages) lead(targets []route.Target, raw bool, wanted map[string]listene
 }
 
 // rules enters the parts of Gateway API in sites.
-func (p *pages) rules(h route.HTTP, wanted map[string]listener) {
+func (p *pages) rules(h route.HTTP, wanted map[string]listener, guards guards) {
 	enter := func(entries map[string]string, key, value string) {
 		if _, taken := entries[key]; !taken && !strings.HasPrefix(value, ":") {
 			entries[key] = value
@@ -349,19 +352,20 @@ func (p *pages) rules(h route.HTTP, wanted map[string]listener) {
 				continue
 			}
 			section, count := p.lead(path.Targets, false, wanted)
+			value := entry(section, path, count, guards.marks(site, path))
 			entries := p.ruleBelow
 			if path.Exact {
 				entries = p.ruleExact
 			}
 			if regexOf(path.Match) != "" {
-				enter(p.ruleExact, regexKey(path.Port, marks[path.Port])+regexName(path), entry(section, path, count))
+				enter(p.ruleExact, regexKey(path.Port, marks[path.Port])+regexName(path), value)
 				continue
 			}
-			enter(entries, markedKey(path.Port, marks[path.Port], path.Match)+path.Key(), entry(section, path, count))
+			enter(entries, markedKey(path.Port, marks[path.Port], path.Match)+path.Key(), value)
 		}
 		for _, session := range slices.Concat(site.Sessions, site.Connections) {
 			section, count := p.lead(session.Targets, true, wanted)
-			enter(p.names, matchKey(session.Port, nil)+cmp.Or(session.Host, "*"), entry(section, route.Path{Host: session.Host}, count))
+			enter(p.names, matchKey(session.Port, nil)+cmp.Or(session.Host, "*"), entry(section, route.Path{Host: session.Host}, count, ""))
 		}
 	}
 	p.sessions(sites, wanted, enter)
@@ -369,14 +373,14 @@ func (p *pages) rules(h route.HTTP, wanted map[string]listener) {
 		for _, session := range site.Terminated {
 			if wanted[traffic.Section(session.Port)].Opens {
 				section, count := p.lead(session.Targets, true, wanted)
-				enter(p.names, openedKey(session.Port)+cmp.Or(session.Host, "*"), entry(section, route.Path{Host: session.Host}, count))
-				enter(p.names, matchKey(session.Port, nil)+cmp.Or(session.Host, "*"), entry(opening(session.Port), route.Path{Host: session.Host}, 0))
+				enter(p.names, openedKey(session.Port)+cmp.Or(session.Host, "*"), entry(section, route.Path{Host: session.Host}, count, ""))
+				enter(p.names, matchKey(session.Port, nil)+cmp.Or(session.Host, "*"), entry(opening(session.Port), route.Path{Host: session.Host}, 0, ""))
 			}
 		}
 	}
 	open := func(port uint16, host string) {
 		if wanted[traffic.Section(port)].Names {
-			enter(p.names, matchKey(port, nil)+cmp.Or(host, "*"), entry(inside(port), route.Path{Host: host}, 0))
+			enter(p.names, matchKey(port, nil)+cmp.Or(host, "*"), entry(inside(port), route.Path{Host: host}, 0, ""))
 		}
 	}
 	for _, site := range h.Sites {

@@ -88,6 +88,7 @@ func (w webFiles) write(ctx context.Context, web Web, wanted map[string]listener
 	if err := os.MkdirAll(w.directory, 0o700); err != nil {
 		return p, fmt.Errorf("keep maps and certificates: %w", err)
 	}
+	guards := guardsOf(web.Sites)
 	for _, site := range web.Sites {
 		for _, path := range site.Paths {
 			section := poolSection(path.Pool)
@@ -99,11 +100,11 @@ func (w webFiles) write(ctx context.Context, web Web, wanted map[string]listener
 				entries = p.exact
 			}
 			if _, taken := entries[path.Key()]; !taken {
-				entries[path.Key()] = entry(section, path, 0)
+				entries[path.Key()] = entry(section, path, 0, guards.marks(site, path))
 			}
 		}
 	}
-	p.rules(web.HTTP, wanted)
+	p.rules(web.HTTP, wanted, guards)
 	err := w.unknownHosts(ctx, web.Default, p.bad)
 	for _, one := range w.maps(p) {
 		err = errors.Join(err, writeMap(one.path, one.entries))

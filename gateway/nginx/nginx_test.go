@@ -166,3 +166,11 @@ func FuzzAnnotationsAreValidOrRefused(f *testing.F) {
 		}
 	})
 }
+
+func TestAListOfAllAddressesIsNoRule(t *testing.T) {
+	s, findings := nginx.Read(annotations("whitelist-source-range=0.0.0.0/0, ::/0"))
+	require.False(t, nginx.AnyRefused(findings))
+	require.True(t, s.Plain())
+	s, _ = nginx.Read(annotations("allowlist-source-range=0.0.0.0/0", "denylist-source-range=10.0.0.0/8"))
+	require.Len(t, s.Filters.Access.Allow, 1, "clients of IPv6 are not in it")
+}

@@ -249,6 +249,9 @@ func backends(served adder, differs differing) {
 func access(served adder, differs differing) {
 	allow := func(s *Settings, value string) error {
 		list, err := networksOf(value)
+		if err == nil && everywhere(list) {
+			return nil // as without the annotation
+		}
 		if s.Filters.Access == nil {
 			s.Filters.Access = &route.Access{}
 		}
@@ -465,6 +468,11 @@ func networksOf(value string) ([]netip.Prefix, error) {
 		return nil, fmt.Errorf("it lists 1 to %d networks, and not %d", route.MaxNetworks, len(list))
 	}
 	return list, nil
+}
+
+// everywhere reports whether a list has all addresses of both versions of IP.
+func everywhere(list []netip.Prefix) bool {
+	return slices.Contains(list, netip.PrefixFrom(netip.IPv4Unspecified(), 0)) && slices.Contains(list, netip.PrefixFrom(netip.IPv6Unspecified(), 0))
 }
 
 var variableForm = regexp.MustCompile(`^\$(http|arg)_([A-Za-z0-9_]{1,64})$`)
