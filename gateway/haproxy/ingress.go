@@ -104,6 +104,7 @@ const ambiguous = `'//|/[.][.]?(/|$)|%(2[d-f]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5f|
 // Marks of an entry, which are its last part.
 const (
 	markBeside = "g" // it is beside a guarded path: ambiguous requests are refused
+	markLong   = "l" // and beside a guarded regular expression, which does not match very long paths
 )
 
 // guards are the rules of access of paths, by the namespace of their Ingress, their host and the rule. Ingresses lead to Services of their namespace alone, so
@@ -111,7 +112,9 @@ const (
 type guards map[string]map[string]map[string]guard
 
 // guard is the paths of a host that have the same rule of access.
-type guard struct{}
+type guard struct {
+	regex bool // a regular expression is among them
+}
 
 // ruleOf is the rule of access of a path. It is empty without one.
 func ruleOf(p route.Path) string {
@@ -143,7 +146,9 @@ func guardsOf(sites []route.Site) guards {
 				host = make(map[string]guard)
 				g[site.Namespace][path.Host] = host
 			}
-			host[rule] = guard{}
+			one := host[rule]
+			one.regex = one.regex || regexOf(path.Match) != ""
+			host[rule] = one
 		}
 	}
 	return g
@@ -155,11 +160,11 @@ func (g guards) marks(site route.Site, p route.Path) string {
 	if len(guarded) == 0 {
 		return ""
 	}
-	rule, beside := ruleOf(p), false
+	rule, beside, long := ruleOf(p), false, false
 	look := func(host string) {
-		for other := range guarded[host] {
+		for other, one := range guarded[host] {
 			if other != rule {
-				beside = true
+				beside, long = true, long || one.regex
 			}
 		}
 	}
@@ -175,6 +180,9 @@ func (g guards) marks(site route.Site, p route.Path) string {
 	if beside {
 		marks += markBeside
 	}
+	if long {
+		marks += markLong
+	}
 	return marks
 }
 
@@ -187,6 +195,7 @@ func refuseAmbiguous() (rules models.HTTPRequestRules) {
 		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeReturn, ReturnStatusCode: &status, Cond: "if", CondTest: marked(mark) + " { path" + test + " }"})
 	}
 	answer(http.StatusBadRequest, markBeside, " -m reg -i "+ambiguous)
+	answer(http.StatusRequestURITooLong, markLong, fmt.Sprintf(",length -m int gt %d", longestForRegex))
 	return rules
 }
 

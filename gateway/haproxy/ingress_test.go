@@ -117,3 +117,20 @@ func TestRulesOfAccessConcernTheirNamespaceAlone(t *testing.T) {
 	require.False(t, l.serve(t, h).Reloaded)
 	require.Equal(t, "200", l.gets(t, "b.org", "//admin"))
 }
+
+func TestNoLongPathLeadsAroundAGuardedRegularExpression(t *testing.T) {
+	l := newWebLab(t)
+	a, b := echo(t, "a"), echo(t, "b")
+	guarded := restricted("/admin", a, onlyFrom("192.0.2.1"))
+	guarded.Rules[0].Match = &route.Match{Regex: "/admin(/|$)(.*)"}
+	h := route.HTTP{Pools: []route.Pool{a, b}, Sites: []route.Site{
+		site("one", guarded, route.Path{Host: "a.org", Path: "/", Pool: b.Name()}, route.Path{Host: "other.org", Path: "/", Pool: b.Name()}),
+	}}
+	l.serve(t, h)
+	long := strings.Repeat("x", 1100)
+	for _, one := range [][3]string{
+		{"a.org", "/admin/x", "403"}, {"a.org", "/x", "200"}, {"a.org", "/admin/" + long, "414"}, {"other.org", "/admin/" + long, "200"}, {"a.org", "/x?" + long, "200"},
+	} {
+		require.Equal(t, one[2], l.gets(t, one[0], one[1]), "%.20s", one[1])
+	}
+}
