@@ -23,6 +23,7 @@ func (p *Proxy) FromNothing(ctx context.Context, routes []route.Route, web Web) 
 	if p.settled == nil {
 		return errors.New("something is left to be done")
 	}
+	web.HTTP = web.Expand()
 	empty := make(map[string]listener) // the ports are HAProxy's already
 	for section := range p.settled.listeners {
 		empty[section] = listener{}

@@ -137,9 +137,6 @@ func requestRules(files webFiles, on requestSearch) models.HTTPRequestRules {
 		set("found", fmt.Sprintf("%s,concat(,txn.path),map_str(%s)", host, files.exact()), "unless", found)
 		set("found", fmt.Sprintf("%s,concat(,txn.path,/),map_beg(%s)", host, files.below()), "unless", found)
 	}
-	if len(on.sets) > 0 && on.separate {
-		set("ingress", "int(1)", "if", found)
-	}
 	if len(on.sets)+len(on.regexes) > 0 {
 		rules = append(rules, choose(on.sets, on.regexes, files)...)
 	}

@@ -103,8 +103,9 @@ const ambiguous = `'//|/[.][.]?(/|$)|%(2[d-f]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5f|
 
 // Marks of an entry, which are its last part.
 const (
-	markBeside = "g" // it is beside a guarded path: ambiguous requests are refused
-	markLong   = "l" // and beside a guarded regular expression, which does not match very long paths
+	markIngress = "i" // it is of an Ingress
+	markBeside  = "g" // it is beside a guarded path: ambiguous requests are refused
+	markLong    = "l" // and beside a guarded regular expression, which does not match very long paths
 )
 
 // guards are the rules of access of paths, by the namespace of their Ingress, their host and the rule. Ingresses lead to Services of their namespace alone, so
@@ -156,9 +157,13 @@ func guardsOf(sites []route.Site) guards {
 
 // marks are those of a path's entry. A path is beside another one that has its host, or a host among its hosts, and another rule of access.
 func (g guards) marks(site route.Site, p route.Path) string {
+	marks := ""
+	if site.Kind == "" {
+		marks = markIngress
+	}
 	guarded := g[site.Namespace]
 	if len(guarded) == 0 {
-		return ""
+		return marks
 	}
 	rule, beside, long := ruleOf(p), false, false
 	look := func(host string) {
@@ -176,7 +181,6 @@ func (g guards) marks(site route.Site, p route.Path) string {
 			}
 		}
 	}
-	marks := ""
 	if beside {
 		marks += markBeside
 	}

@@ -70,7 +70,7 @@ func misdirected(port uint16, files webFiles) models.HTTPRequestRules {
 	}
 	return append(l.rules, &models.HTTPRequestRule{
 		Type: models.HTTPRequestRuleTypeReturn, ReturnStatusCode: &status, Cond: "if",
-		CondTest: "!{ var(txn.ingress) -m found } " + opened + " " + asked + " " + same("owner", 4) + " !" + same("listener", 5),
+		CondTest: "!" + marked(markIngress) + " " + opened + " " + asked + " " + same("owner", 4) + " !" + same("listener", 5),
 	})
 }
 

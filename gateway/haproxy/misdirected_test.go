@@ -33,8 +33,15 @@ func TestRequestsOfAnotherListenersSessionsAreMisdirected(t *testing.T) {
 		h := route.HTTP{Pools: []route.Pool{a, b}, Listeners: []route.Listener{{Port: l.safe, TLS: true, Passes: passes, Names: passes}}, Sites: []route.Site{
 			httpRoute("one", 0, path("any.org", a), path("own.org", a), path("*.wild.org", a), path("deep.wild.org", a), path("other.net", b)),
 			gateway("edge", "", "own.org", "*.wild.org", "deep.wild.org"), gateway("other", "other.net"),
-			{Namespace: "default", Ingress: "ingress", Paths: []route.Path{{Host: "ingress.org", Path: "/", Pool: b.Name()}}},
+			{Namespace: "default", Ingress: "ingress", Paths: []route.Path{
+				{Host: "ingress.org", Path: "/", Pool: b.Name()}, at("rules.org", restricted("/", b, onlyFrom("127.0.0.1"))),
+			}},
 		}}
+		unknown := func(status int) int { return status }
+		if passes { // an Ingress for any host
+			h.Sites = append(h.Sites, site("any", route.Path{Path: "/", Pool: b.Name()}))
+			unknown = func(int) int { return http.StatusOK }
+		}
 		web := haproxy.Web{HTTP: h}
 		outcome, err := l.proxy.Apply(t.Context(), nil, web)
 		require.NoError(t, err)
@@ -44,12 +51,12 @@ func TestRequestsOfAnotherListenersSessionsAreMisdirected(t *testing.T) {
 			session, host string
 			status        int
 		}{
-			{"any.org", "any.org", 200}, {"any.org", "own.org", 421}, {"any.org", "unknown.org", 404}, {"unknown.org", "any.org", 200}, {"unknown.org", "unknown.org", 404},
-			{"own.org", "own.org", 200}, {"own.org", "any.org", 421}, {"own.org", "unknown.org", 421}, {"OWN.org", "own.org:443", 200},
+			{"any.org", "any.org", 200}, {"any.org", "own.org", 421}, {"any.org", "unknown.org", unknown(404)}, {"unknown.org", "any.org", 200}, {"unknown.org", "unknown.org", unknown(404)},
+			{"own.org", "own.org", 200}, {"own.org", "any.org", 421}, {"own.org", "unknown.org", unknown(421)}, {"OWN.org", "own.org:443", 200},
 			{"x.wild.org", "x.wild.org", 200}, {"x.wild.org", "y.wild.org", 200}, {"x.wild.org", "a.b.wild.org", 200}, {"x.wild.org", "deep.wild.org", 421}, {"deep.wild.org", "x.wild.org", 421},
 			{"", "own.org", 200}, {"", "x.wild.org", 200}, // it may be for any host
 			{"own.org", "other.net", 200}, {"other.net", "own.org", 200}, // of another Gateway
-			{"own.org", "ingress.org", 200}, {"ingress.org", "ingress.org", 200},
+			{"own.org", "rules.org", 200}, {"own.org", "ingress.org", 200}, {"ingress.org", "ingress.org", 200},
 		} {
 			client := &http.Client{Transport: &http.Transport{
 				DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
