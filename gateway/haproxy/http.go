@@ -155,14 +155,14 @@ func requestRules(files webFiles, on requestSearch) models.HTTPRequestRules {
 	// The same headers from clients are not trusted.
 	rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeDelDashHeader, HdrName: "Forwarded"})
 	for _, header := range [][2]string{
-		{"X-Forwarded-For", "%[src]"}, {"X-Forwarded-Host", "%[req.hdr(host)]"}, {"X-Forwarded-Port", "%[dst_port]"},
+		{"X-Forwarded-For", "%[src]"}, {"X-Real-IP", "%[src]"}, {"X-Forwarded-Host", "%[req.hdr(host)]"}, {"X-Forwarded-Port", "%[dst_port]"},
 	} {
 		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeSetDashHeader, HdrName: header[0], HdrFormat: header[1]})
 	}
 	for _, proto := range [][2]string{{"https", "if"}, {"http", "unless"}} {
-		rules = append(rules, &models.HTTPRequestRule{
-			Type: models.HTTPRequestRuleTypeSetDashHeader, HdrName: "X-Forwarded-Proto", HdrFormat: proto[0], Cond: proto[1], CondTest: "{ ssl_fc }",
-		})
+		for _, name := range []string{"X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Scheme"} {
+			rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeSetDashHeader, HdrName: name, HdrFormat: proto[0], Cond: proto[1], CondTest: "{ ssl_fc }"})
+		}
 	}
 	return rules
 }

@@ -177,6 +177,19 @@ func TestRequestsGoWhereTheirHostAndPathSay(t *testing.T) {
 	require.Equal(t, 2, response.ProtoMajor)
 	require.Equal(t, "a /x for=127.0.0.1 proto=https host=safe.org forwarded=", body)
 
+	// The headers by which applications know clients from ingress-nginx are the gateway's, too.
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.Header.Values("X-Real-IP"), r.Header.Values("X-Scheme"), r.Header.Values("X-Forwarded-Scheme"))
+	}))
+	t.Cleanup(server.Close)
+	headers := poolAt("headers", "http", server.Listener)
+	h.Pools, h.Sites = append(h.Pools, headers), append(h.Sites, site("headers", route.Path{Host: "headers.org", Path: "/", Pool: headers.Name()}))
+	l.serve(t, h)
+	for _, scheme := range []string{"http", "https"} {
+		_, body := l.ask(t, scheme+"://headers.org/", "X-Real-IP=1.2.3.4", "X-Scheme=x", "X-Forwarded-Scheme=x")
+		require.Equal(t, fmt.Sprintf("[127.0.0.1] [%s] [%[1]s]", scheme), body)
+	}
+
 	// Hosts and paths change without a reload; requests to a former destination continue.
 	h.Sites = append(h.Sites, site("two", route.Path{Host: "new.org", Path: "/", Pool: c.Name()}))
 	h.Sites[0].Paths[0].Pool = b.Name()
