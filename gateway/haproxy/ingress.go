@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -105,6 +106,7 @@ const ambiguous = `'//|/[.][.]?(/|$)|%(2[d-f]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5f|
 const (
 	markIngress = "i" // it is of an Ingress
 	markBeside  = "g" // it is beside a guarded path: ambiguous requests are refused
+	markStrict  = "s" // and beside a guarded path with characters that have two forms: requests with such ones are refused
 	markLong    = "l" // and beside a guarded regular expression, which does not match very long paths
 )
 
@@ -114,8 +116,25 @@ type guards map[string]map[string]map[string]guard
 
 // guard is the paths of a host that have the same rule of access.
 type guard struct {
-	regex bool // a regular expression is among them
+	regex  bool // a regular expression is among them
+	strict bool // one has characters that have two forms: as they are, and in percent-encoding
 }
+
+// forms are the parts of a regular expression that are no characters of a path.
+var forms = regexp.MustCompile(`\(\?:|\{[0-9,]*\}|[()|*+?^$\[\]{}\\]`)
+
+// twofold reports whether a path has characters, slashes apart, that are not unreserved ones (RFC 3986, 2.3).
+func twofold(p route.Path) bool {
+	text := p.Path
+	if regex := regexOf(p.Match); regex != "" {
+		text = forms.ReplaceAllString(regex, "")
+	}
+	return reserved.MatchString(text)
+}
+
+var reserved = regexp.MustCompile(otherThanUnreserved)
+
+const otherThanUnreserved = "[^A-Za-z0-9._~/-]"
 
 // ruleOf is the rule of access of a path. It is empty without one.
 func ruleOf(p route.Path) string {
@@ -149,6 +168,7 @@ func guardsOf(sites []route.Site) guards {
 			}
 			one := host[rule]
 			one.regex = one.regex || regexOf(path.Match) != ""
+			one.strict = one.strict || twofold(path)
 			host[rule] = one
 		}
 	}
@@ -165,11 +185,11 @@ func (g guards) marks(site route.Site, p route.Path) string {
 	if len(guarded) == 0 {
 		return marks
 	}
-	rule, beside, long := ruleOf(p), false, false
+	rule, beside, strict, long := ruleOf(p), false, false, false
 	look := func(host string) {
 		for other, one := range guarded[host] {
 			if other != rule {
-				beside, long = true, long || one.regex
+				beside, strict, long = true, strict || one.strict, long || one.regex
 			}
 		}
 	}
@@ -183,6 +203,9 @@ func (g guards) marks(site route.Site, p route.Path) string {
 	}
 	if beside {
 		marks += markBeside
+	}
+	if strict {
+		marks += markStrict
 	}
 	if long {
 		marks += markLong
@@ -199,6 +222,7 @@ func refuseAmbiguous() (rules models.HTTPRequestRules) {
 		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeReturn, ReturnStatusCode: &status, Cond: "if", CondTest: marked(mark) + " { path" + test + " }"})
 	}
 	answer(http.StatusBadRequest, markBeside, " -m reg -i "+ambiguous)
+	answer(http.StatusBadRequest, markStrict, " -m reg '"+otherThanUnreserved+"'")
 	answer(http.StatusRequestURITooLong, markLong, fmt.Sprintf(",length -m int gt %d", longestForRegex))
 	return rules
 }

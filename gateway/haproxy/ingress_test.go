@@ -134,3 +134,26 @@ func TestNoLongPathLeadsAroundAGuardedRegularExpression(t *testing.T) {
 		require.Equal(t, one[2], l.gets(t, one[0], one[1]), "%.20s", one[1])
 	}
 }
+
+func TestNoOtherFormOfACharacterLeadsAroundAGuardedPath(t *testing.T) {
+	l := newWebLab(t)
+	a, b := echo(t, "a"), echo(t, "b")
+	denied := onlyFrom("192.0.2.1")
+	var paths []route.Path
+	for host, path := range map[string]string{"at.org": "/@admin", "lower.org": "/caf%C3%A9", "raw.org": "/a%21b", "plain.org": "/admin"} {
+		paths = append(paths, at(host, restricted(path, a, denied)), route.Path{Host: host, Path: "/", Pool: b.Name()})
+	}
+	for host, regex := range map[string]string{"regex.org": `/\@(?:x|y){1,2}(/|$)`, "groups.org": `/(?:x|y){1,2}[a-z]+(/|$)(.*)`} {
+		guarded := at(host, restricted("/", a, denied))
+		guarded.Rules[0].Match = &route.Match{Regex: regex}
+		paths = append(paths, guarded, route.Path{Host: host, Path: "/", Pool: b.Name()})
+	}
+	l.serve(t, route.HTTP{Pools: []route.Pool{a, b}, Sites: []route.Site{site("one", paths...)}})
+	for _, one := range [][3]string{
+		{"at.org", "/@admin", "403"}, {"at.org", "/%40admin", "400"}, {"at.org", "/x-y_z~.html", "200"}, {"at.org", "/x?q=%40", "200"},
+		{"lower.org", "/caf%C3%A9", "403"}, {"lower.org", "/caf%c3%a9", "400"}, {"raw.org", "/a%21b", "403"}, {"raw.org", "/a!b", "400"},
+		{"plain.org", "/a%20b@c", "200"}, {"regex.org", "/@x", "403"}, {"regex.org", "/%40x", "400"}, {"groups.org", "/xa", "403"}, {"groups.org", "/a%20b@c", "200"},
+	} {
+		require.Equal(t, one[2], l.gets(t, one[0], one[1]), "%s%s", one[0], one[1])
+	}
+}
