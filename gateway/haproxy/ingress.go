@@ -41,7 +41,8 @@ func regexName(p route.Path) string {
 	return fmt.Sprintf("%.12x", sha256.Sum256(said))
 }
 
-// regexesOf returns the paths of a port with regular expressions, the best ones first: longer ones as ingress-nginx has it, and with more conditions.
+// regexesOf returns the paths of a port with regular expressions, the best ones first: with a longer literal begin, which ranks them among other paths, then
+// longer ones as ingress-nginx has it, and with more conditions.
 func regexesOf(sites []route.Site, port uint16, mark string) (list []regexPath) {
 	seen := make(map[string]bool)
 	for _, site := range byAge(sites) {
@@ -54,7 +55,7 @@ func regexesOf(sites []route.Site, port uint16, mark string) (list []regexPath) 
 	}
 	more := func(p regexPath) int { return 2*len(p.path.Match.Headers) + len(p.path.Match.Cookies) }
 	slices.SortStableFunc(list, func(a, b regexPath) int {
-		return cmp.Or(score(b.path)-score(a.path), more(b)-more(a), strings.Compare(regexName(a.path), regexName(b.path)))
+		return cmp.Or(score(b.path)-score(a.path), len(b.path.Match.Regex)-len(a.path.Match.Regex), more(b)-more(a), strings.Compare(regexName(a.path), regexName(b.path)))
 	})
 	return list
 }

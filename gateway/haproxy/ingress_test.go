@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,5 +156,29 @@ func TestNoOtherFormOfACharacterLeadsAroundAGuardedPath(t *testing.T) {
 		{"plain.org", "/a%20b@c", "200"}, {"regex.org", "/@x", "403"}, {"regex.org", "/%40x", "400"}, {"groups.org", "/xa", "403"}, {"groups.org", "/a%20b@c", "200"},
 	} {
 		require.Equal(t, one[2], l.gets(t, one[0], one[1]), "%s%s", one[0], one[1])
+	}
+}
+
+// TestALongRegularExpressionTakesNoPathsThatAreNamed has one that matches everything.
+func TestALongRegularExpressionTakesNoPathsThatAreNamed(t *testing.T) {
+	l := newWebLab(t)
+	a, b, c := echo(t, "a"), echo(t, "b"), echo(t, "c")
+	regex := func(text string, pool route.Pool) route.Path {
+		path := restricted("/", pool, route.Filters{Body: 1 << 20})
+		path.Rules[0].Match = &route.Match{Regex: text}
+		return path
+	}
+	h := route.HTTP{Pools: []route.Pool{a, b, c}, Sites: []route.Site{site("one",
+		route.Path{Host: "a.org", Path: "/admin", Pool: a.Name()}, route.Path{Host: "a.org", Path: "/api", Pool: a.Name()}, restricted("/deep", a, route.Filters{Body: 1 << 20}),
+		regex("/.*|/"+strings.Repeat("a", 200), b), regex("/api(/|$)(.*)", c), regex("/v[0-9]+(/|$)", a), regex("/v[0-9]+/x(/|$)", c),
+	)}}
+	l.serve(t, h)
+	for path, to := range map[string]string{"/admin": "a", "/deep/x": "a", "/other": "b", "/api/x": "c", "/apis": "b"} {
+		l.goes(t, "http://a.org"+path, to)
+	}
+	h.Sites[0].Paths = slices.Delete(h.Sites[0].Paths, 3, 4)
+	l.serve(t, h)
+	for path, to := range map[string]string{"/v1/y": "a", "/v1/x": "c", "/other": "404"} {
+		l.goes(t, "http://a.org"+path, to)
 	}
 }

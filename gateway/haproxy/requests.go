@@ -72,7 +72,7 @@ func byAge(sites []route.Site) []route.Site {
 }
 
 // score is the rank of an entry: an exact host name before a longer *.example.com and that before any, an exact path before a longer one, and for the same
-// host and path one with conditions.
+// host and path one with conditions. A regular expression ranks by the literal part that begins it: its length is not a measure of the paths it matches.
 func score(p route.Path) int {
 	const (
 		named = 300 // more than any wildcard has bytes
@@ -87,7 +87,7 @@ func score(p route.Path) int {
 	}
 	score *= paths
 	if regex := regexOf(p.Match); regex != "" {
-		score += len(regex)
+		score += len(strings.TrimRight(route.LiteralPath(regex), "/"))
 	} else if p.Exact {
 		score += paths / 2
 	} else {
