@@ -182,3 +182,15 @@ func TestALongRegularExpressionTakesNoPathsThatAreNamed(t *testing.T) {
 		l.goes(t, "http://a.org"+path, to)
 	}
 }
+
+func TestAPathWithRulesWhosePoolIsMissingLeadsNowhere(t *testing.T) {
+	l := newWebLab(t)
+	a, b := echo(t, "a"), echo(t, "b")
+	h := route.HTTP{Pools: []route.Pool{b}, Sites: []route.Site{site("one", restricted("/admin", a, onlyFrom("127.0.0.1")), route.Path{Host: "a.org", Path: "/", Pool: b.Name()})}}
+	l.serve(t, h)
+	l.goes(t, "http://a.org/admin", "404")
+	l.goes(t, "http://a.org/", "b")
+	h.Pools = append(h.Pools, a)
+	l.serve(t, h)
+	l.goes(t, "http://a.org/admin", "a")
+}

@@ -352,6 +352,9 @@ func (p *pages) rules(h route.HTTP, wanted map[string]listener, guards guards) {
 				continue
 			}
 			section, count := p.lead(path.Targets, false, wanted)
+			if section == "" && site.Kind == "" { // no shorter path gets its requests around its rules: they are answered with 404
+				section = traffic.Section(path.Port)
+			}
 			value := entry(section, path, count, guards.marks(site, path))
 			entries := p.ruleBelow
 			if path.Exact {
