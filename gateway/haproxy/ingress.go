@@ -33,7 +33,10 @@ func regexOf(m *route.Match) string {
 	return m.Regex
 }
 
-func regexKey(port uint16, mark string) string { return markedKey(port, mark+".regex", nil) }
+// regexSet is in the keys of paths with regular expressions, in place of a set.
+const regexSet = "regex"
+
+func regexKey(port uint16, mark string) string { return markedKey(port, mark+"."+regexSet, nil) }
 
 // regexName identifies a path with a regular expression, with its host and further conditions.
 func regexName(p route.Path) string {
@@ -176,7 +179,7 @@ func guardsOf(sites []route.Site) guards {
 	return g
 }
 
-// marks are those of a path's entry. A path is beside another one that has its host, or a host among its hosts, and another rule of access.
+// marks are the marks of a path's entry. A path is beside another one that has its host, or a host among its hosts, and another rule of access.
 func (g guards) marks(site route.Site, p route.Path) string {
 	marks := ""
 	if site.Kind == "" {

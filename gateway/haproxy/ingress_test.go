@@ -51,10 +51,13 @@ func TestAPathWhoseRulesWaitForAReloadIsServedAsBefore(t *testing.T) {
 		{Host: "a.org", Path: "/admin", Pool: route.ClosedPool("default").Name(), Rules: []route.Rule{
 			{Match: &route.Match{Headers: []route.Pair{{Name: "Canary", Value: "always"}}}, Targets: []route.Target{all(b)}}, {Targets: []route.Target{all(a)}},
 		}},
+		{Host: "a.org", Path: "/admin", Pool: route.ClosedPool("default").Name(), Rules: []route.Rule{{Match: &route.Match{Regex: "/admin(/|$)(.*)"}, Targets: []route.Target{all(a)}}}},
 	} {
 		require.True(t, serve(next, route.Path{Host: "a.org", Path: "/new", Pool: a.Name()}).Waiting)
 		l.goes(t, "http://a.org/admin", "a")
 		l.goes(t, "http://a.org/new", "a")
+		require.True(t, serve(next).Waiting)
+		l.goes(t, "http://a.org/new", "b")
 		require.False(t, serve(plain).Waiting, "it was taken back")
 		l.goes(t, "http://a.org/admin", "a")
 		l.goes(t, "http://a.org/new", "b")
@@ -88,7 +91,7 @@ func (l *webLab) gets(t *testing.T, host, path string) string {
 // at is a path of another host.
 func at(host string, p route.Path) route.Path { p.Host = host; return p }
 
-// TestRulesOfAccessConcernTheirNamespaceAlone has a path of another namespace, one that demands HTTPS, and hosts above and beside those with rules.
+// TestRulesOfAccessConcernTheirNamespaceAlone has a path of another namespace, one that demands HTTPS, and hosts above and beside the ones with rules.
 func TestRulesOfAccessConcernTheirNamespaceAlone(t *testing.T) {
 	l := newWebLab(t)
 	a, b := echo(t, "a"), echo(t, "b")

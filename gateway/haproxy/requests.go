@@ -344,6 +344,9 @@ func (p *pages) rules(h route.HTTP, wanted map[string]listener, guards guards) {
 	marks := make(map[uint16]string)
 	for _, l := range h.Listeners {
 		marks[l.Port] = mark(l)
+		if _, served := wanted[traffic.Section(l.Port)]; served {
+			p.ports[strconv.Itoa(int(l.Port))+mark(l)] = true
+		}
 	}
 	sites := byAge(h.Sites)
 	for _, site := range sites {
@@ -360,10 +363,12 @@ func (p *pages) rules(h route.HTTP, wanted map[string]listener, guards guards) {
 			if path.Exact {
 				entries = p.ruleExact
 			}
-			if regexOf(path.Match) != "" {
+			if regex := regexOf(path.Match); regex != "" {
+				p.wants[anyForm(route.Path{Host: path.Host, Path: route.LiteralPath(regex)}.Key())] = true
 				enter(p.ruleExact, regexKey(path.Port, marks[path.Port])+regexName(path), value)
 				continue
 			}
+			p.wants[anyForm(path.Key())] = true
 			enter(entries, markedKey(path.Port, marks[path.Port], path.Match)+path.Key(), value)
 		}
 		for _, session := range slices.Concat(site.Sessions, site.Connections) {

@@ -53,6 +53,8 @@ type pages struct {
 	certificates                        []listed
 	bad                                 map[string]string // certificates that HAProxy does not take, and why
 	sites                               []route.Site
+	wants                               map[string]bool // paths with their hosts, see anyForm
+	ports                               map[string]bool // that serve paths, with their marks
 }
 
 // mapFile is a map and its desired content.
@@ -81,6 +83,7 @@ func (w webFiles) write(ctx context.Context, web Web, wanted map[string]listener
 	p := pages{
 		exact: map[string]string{}, below: map[string]string{}, ruleExact: map[string]string{}, ruleBelow: map[string]string{}, names: map[string]string{},
 		splits: map[string]string{}, dealt: map[string][]string{}, bad: map[string]string{}, sites: web.Sites,
+		wants: map[string]bool{}, ports: map[string]bool{},
 	}
 	if _, err := os.Stat(w.directory); len(web.Listeners) == 0 && errors.Is(err, fs.ErrNotExist) {
 		return p, nil
@@ -95,6 +98,7 @@ func (w webFiles) write(ctx context.Context, web Web, wanted map[string]listener
 			if _, there := wanted[section]; !there || path.Port != 0 || len(path.Rules) > 0 {
 				continue
 			}
+			p.wants[anyForm(path.Key())] = true
 			entries := p.below
 			if path.Exact {
 				entries = p.exact
@@ -241,7 +245,7 @@ func (w webFiles) unknownHosts(ctx context.Context, given *Certificate, bad map[
 }
 
 // follow updates the maps and certificates of the running HAProxy; changes that are impossible at run time need a reload. It skips entries whose pool does
-// not run yet: until then the request keeps its target, and no path goes, because another entry for the same requests may be a skipped one.
+// not run yet: until then the request keeps its target (see stays).
 func (p *Proxy) follow(ctx context.Context, wanted pages, running, listeners map[string]listener, outcome *Outcome) error {
 	err := errors.Join(p.admin.certificates(p.file.web, wanted.certificates), p.admin.renewShown(p.file.web, wanted.sites), p.admin.maps(p.file.web, wanted, running, outcome.Waiting))
 	if err == nil || outcome.Waiting || !sameLayout(running, listeners) {
@@ -283,9 +287,10 @@ func (a *admin) command(text string) (string, error) {
 const payload = 8 << 10
 
 // maps updates the maps of the running worker: it first adds new entries, in all of them, and then removes obsolete ones. When a reload is due, or an entry
-// waits for one, obsolete entries stay: the reload removes them.
+// waits for one, some obsolete entries stay: the reload removes them.
 func (a *admin) maps(files webFiles, wanted pages, running map[string]listener, waiting bool) error {
-	var leftovers []string
+	type leftover struct{ path, reference, key string }
+	var leftovers []leftover
 	for _, one := range files.maps(wanted) {
 		path, entries := one.path, one.entries
 		answer, err := a.command("show map " + path)
@@ -302,7 +307,7 @@ func (a *admin) maps(files webFiles, wanted pages, running map[string]listener, 
 			reference, key, value := "#"+fields[0], fields[1], fields[2]
 			want, stays := entries[key]
 			if !stays || seen[key] {
-				leftovers = append(leftovers, "del map "+path+" "+reference)
+				leftovers = append(leftovers, leftover{path, reference, key})
 				continue
 			}
 			seen[key] = true
@@ -341,16 +346,35 @@ func (a *admin) maps(files webFiles, wanted pages, running map[string]listener, 
 			return fmt.Errorf("add paths to HAProxy: %w", err)
 		}
 	}
-	if waiting {
-		return nil
-	}
-	for _, command := range leftovers {
-		if _, err := a.command(command); err != nil {
+	for _, one := range leftovers {
+		if waiting && wanted.stays(files, one.path, one.key) {
+			continue
+		}
+		if _, err := a.command("del map " + one.path + " " + one.reference); err != nil {
 			return fmt.Errorf("take a path from HAProxy: %w", err)
 		}
 	}
 	return nil
 }
+
+// stays reports whether an obsolete entry is left until the reload that is due: another entry for its requests may wait for that. Removed paths go at once, and
+// so do the ones of ports that close or get a check of clients.
+func (p pages) stays(files webFiles, path, key string) bool {
+	prefix, requests, ruled := strings.Cut(key, "|")
+	switch {
+	case path == files.splits():
+		return true // another entry may lead there
+	case path == files.names():
+		return false
+	case !ruled:
+		return p.wants[anyForm(key)]
+	}
+	port, set, _ := strings.Cut(prefix, ".")
+	return p.ports[port] && (p.wants[anyForm(requests)] || set == regexSet)
+}
+
+// anyForm is the same text for an exact path and for the paths below it.
+func anyForm(key string) string { return strings.TrimRight(key, "/") }
 
 // runs reports whether the target of a value runs.
 func (p pages) runs(value string, running map[string]listener) bool {
