@@ -129,7 +129,7 @@ func routing(served adder, differs differing) {
 		s.Rewrite = value
 		return (route.Filters{Rewrite: &route.Rewrite{Path: value, Regex: "/"}}).Validate()
 	})
-	differs("use-regex", "it holds for the paths of this Ingress alone; nested repetitions and more than four are refused", func(s *Settings, value string) (err error) {
+	differs("use-regex", "it holds for the paths of this Ingress alone; nested repetitions, and expressions that may take long, are refused", func(s *Settings, value string) (err error) {
 		s.Regex, err = truth(value)
 		return err
 	})
