@@ -80,6 +80,7 @@ with_servers=(
   'TestNodesThatFail nodes that fail'
   'TestClaimsGet volumes of Cinder'
   'TestOrdinaryEdits ordinary edits'
+  'TestEachChange effects of changes'
   '* everything else'
   'TestAUserIsDeleted users who are deleted'
   'TestAHelm releases of Helm'
